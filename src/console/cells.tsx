@@ -30,7 +30,7 @@ export function text<Row>(
   value: (row: Row) => string | null,
   options: Options = {},
 ): ListColumn<Row> {
-  return { title, value, cell: (row) => value(row) ?? '', ...options }
+  return { title, value, cell: (row) => <Prose of={value(row) ?? ''} />, ...options }
 }
 
 /** A column of any content, for tables that are not exported. */
@@ -72,6 +72,13 @@ export function money<Row>(
 
 export function state<Row>(title: Title, value: (row: Row) => Sign): ListColumn<Row> {
   return { title, value: (row) => value(row)[0], cell: (row) => <State of={value(row)} /> }
+}
+
+/** A text in which lines do not break at the hyphens of an id. */
+export function Prose({ of }: { of: string }) {
+  const isId = (word: string) => word.includes('-') && /\d/.test(word)
+  const words = of.split(/(\s+)/)
+  return <>{words.map((word) => (isId(word) ? <span class="id">{word}</span> : word))}</>
 }
 
 export function State({ of: [words, tone] }: { of: Sign }) {
@@ -167,7 +174,8 @@ export function TableCard<Row>(props: CardOptions & Omit<RowsProps<Row>, 'captio
 /** Facts by the names of fields. Those without a value are left out. */
 export function FieldFacts({ of }: { of: { readonly [name in Title]?: Child } }) {
   const rows = Object.entries(of).filter(([, value]) => value !== null && value !== undefined)
-  return <Facts rows={rows.map(([name, value]) => [nameIn('field', name), value])} />
+  const write = (value: Child) => (typeof value === 'string' ? <Prose of={value} /> : value)
+  return <Facts rows={rows.map(([name, value]) => [nameIn('field', name), write(value)])} />
 }
 
 export const id = <Row,>(title: Title, value: (row: Row) => string | null) =>

@@ -13,7 +13,7 @@ import { readGrowth } from '../refunds/evidence.ts'
 import { listExternalToDecide } from '../refunds/external-view.ts'
 import { findTransaction } from '../transactions/find-transaction.ts'
 import { Annotations, annotations } from './annotate.tsx'
-import { FieldFacts, Time } from './cells.tsx'
+import { FieldFacts, Prose, Time } from './cells.tsx'
 import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { ExternalCard, externalAction, OwnRefund } from './external.tsx'
 import { FormCard, TextArea } from './forms.tsx'
@@ -77,7 +77,9 @@ function Body({ shown }: { shown: ShownDiscrepancyPage }) {
           {(['ours', 'theirs'] as const).map((side) => (
             <div>
               <h3>{nameSource(view[side].source)}</h3>
-              <p>{say(row[side])}</p>
+              <p>
+                <Prose of={say(row[side])} />
+              </p>
             </div>
           ))}
         </div>
@@ -127,7 +129,7 @@ function State({ view: { resolvedAt, resolution } }: { view: ShownDiscrepancyPag
     : t('discrepancyPage.agreed')
   return (
     <>
-      {t('lists.resolved')} {how} <Time iso={resolvedAt} />
+      {t('lists.resolved')} <Prose of={how} /> <Time iso={resolvedAt} />
     </>
   )
 }

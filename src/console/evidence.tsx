@@ -5,6 +5,7 @@ import {
   id,
   List,
   type ListColumn,
+  Prose,
   Rows,
   State,
   TableCard,
@@ -94,7 +95,9 @@ export function ProofCard({ proof }: { proof: RefundProof }) {
       </div>
       {proof.indications.some(({ supports }) => supports === 'neither') ? neither : null}
       <h3>{t('decisions.proof.cause')}</h3>
-      <p>{say(proof.evidence)}</p>
+      <p>
+        <Prose of={say(proof.evidence)} />
+      </p>
     </Card>
   )
 }
@@ -107,7 +110,7 @@ function Indications(props: { proof: RefundProof; supports: 'succeeded' | 'faile
       <>
         <strong>{t(`decisions.proof.kinds.${kind}`)}</strong> <Time iso={at} />
         <br />
-        {say(said)}
+        <Prose of={say(said)} />
       </>
     ))
   return (

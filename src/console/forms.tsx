@@ -1,6 +1,6 @@
 import type { Child } from 'hono/jsx'
 import { Card, Field } from '../platform/html/components.tsx'
-import { List } from './cells.tsx'
+import { List, Prose } from './cells.tsx'
 import { PAGE_FIELD, TOKEN_FIELD } from './session.ts'
 import { say, t, useKept, usePerson } from './view.ts'
 
@@ -169,7 +169,7 @@ function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
   return (
     <fieldset>
       <legend>{t('decisions.decide.against')}</legend>
-      <List items={evidence.map(say)} />
+      <List items={evidence.map((one) => <Prose of={say(one)} />)} />
       <label class="choice">
         <input type="checkbox" name="againstEvidence" value="true" autofocus />
         <span>{t('decisions.decide.againstLabel')}</span>

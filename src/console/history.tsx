@@ -5,7 +5,7 @@ import type { ReceivedMessage } from '../transactions/read-messages.ts'
 import type { TransactionView } from '../transactions/view.ts'
 import type { SentEvent } from '../webhooks/log.ts'
 import type { ListedWrite } from './audit-list.ts'
-import { type ListColumn, TableCard, Time, text, time } from './cells.tsx'
+import { type ListColumn, Prose, TableCard, Time, text, time } from './cells.tsx'
 import { refundPagePath } from './paths.ts'
 import type { History, Technical, TimelineEntry } from './story.ts'
 import { describeEntry } from './timeline.ts'
@@ -63,7 +63,7 @@ function Line(props: { at: string; who: string; title: string; children?: Child 
         <Time iso={at} />
       </span>
       <div>
-        <strong>{who}</strong>: {title} {children}
+        <strong>{who}</strong>: <Prose of={title} /> {children}
       </div>
     </>
   )
@@ -106,7 +106,11 @@ function Entry(props: { entry: TimelineEntry; currency: string | null; id?: stri
   return (
     <>
       <Line {...{ at: entry.at, who: t(`timeline.actors.${actor}`), title }} />
-      {details.length > 0 && <div class="soft">{details.join(' · ')}</div>}
+      {details.length > 0 && (
+        <div class="soft">
+          <Prose of={details.join(' · ')} />
+        </div>
+      )}
       {received && (
         <details id={id}>
           <summary>{t('timeline.received')}</summary>

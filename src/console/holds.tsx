@@ -70,7 +70,9 @@ export function HoldForm(props: {
   const { target, merchantCode, id, hold: set, mayRelease } = props
   const isHeld = set !== null
   const action = holdPath(target, merchantCode, id)
-  const isTyped = useKept(action).fields.reason !== undefined
+  const { held: wanted, reason } = useKept(action).fields
+  // What was typed to hold it does not stand in the form that releases it.
+  const typed = wanted === String(!isHeld) ? reason : undefined
   if (isHeld && mayRelease === 'another') {
     return <p class="soft">{t('story.actions.releaseByAnother')}</p>
   }
@@ -82,13 +84,14 @@ export function HoldForm(props: {
   const name = `${isHeld ? 'release' : 'hold'}-${nameAnchor(target, id)}`
   const form = { action, fields: { held: String(!isHeld), shown: set?.since ?? '' } }
   return (
-    <details id={name} open={isTyped}>
+    <details id={name} open={typed !== undefined}>
       <summary>{t(isHeld ? 'story.actions.release' : 'story.actions.hold')}</summary>
       <ActionForm {...form} submit={t(isHeld ? 'story.actions.release' : hold)}>
         {(field) => (
           <TextInput
             {...field('reason', t('field.reason'), hint)}
             {...{ id: `reason-${name}`, type: 'text', maxlength: 500, required: true }}
+            value={typed}
           />
         )}
       </ActionForm>

@@ -112,6 +112,25 @@ async function keepFresh(etag) {
   }
 }
 
+/** When a form was sent last: a double click sends it once. */
+let sentAt = Number.NEGATIVE_INFINITY
+addEventListener('submit', (event) => {
+  if (event.timeStamp - sentAt < 1_000) event.preventDefault()
+  else sentAt = event.timeStamp
+})
+
+// What was typed stays with the page in the history: browsers give back no field that they are told not to remember.
+addEventListener('change', () => {
+  const typed = [...document.querySelectorAll('input')].filter(
+    ({ autocomplete, form }) => autocomplete === 'off' && form?.method === 'post',
+  )
+  history.replaceState(Object.fromEntries(typed.map(({ id, value }) => [id, value])), '')
+})
+for (const [id, value] of Object.entries(history.state ?? {})) {
+  const input = document.getElementById(id)
+  if (input instanceof HTMLInputElement) input.value = value
+}
+
 for (const part of document.querySelectorAll('[data-live]')) known.set(part.id, write(part))
 enhance(document)
 const fresh = document.querySelector('[data-refresh]')?.getAttribute('data-refresh')
