@@ -12,7 +12,7 @@ import { formatTable } from './print.ts'
 /** A server that a cell can live on: `host:port`. */
 type Node = { node: string; takesCells: boolean }
 
-/** Opens a session in which a move may take hours. The schema may be outdated, or empty. */
+/** Opens a session without a limit, since a move may take hours. The schema may be outdated or empty. */
 async function withCells<T>({ env }: Cli, work: (sql: Sql) => Promise<T>): Promise<T> {
   return await withDatabaseUrl(async (url) => {
     const { sql, close } = openSession(url, 'ipn-processor cells')
@@ -31,7 +31,7 @@ async function listNodes(sql: Sql): Promise<Node[]> {
     from pg_dist_node where noderole = 'primary' order by groupid`
 }
 
-/** Where distributed schemas live; the others are on the server that is asked. */
+/** Finds the servers of distributed schemas; the others are on the server that is asked. */
 async function findPlaces(sql: Sql): Promise<Map<string, string>> {
   const rows = await sql<{ schema: string; node: string }[]>`
     select distinct d.schemaid::regnamespace::text as schema, n.nodename || ':' || n.nodeport as node
@@ -54,7 +54,6 @@ async function measureSizes(sql: Sql, isDistributed: boolean): Promise<Map<strin
 
 type Work = { processes: number; notificationsAnHour: number; stopped: boolean }
 
-/** How busy a cell is: who has been seen lately, and what came in the last hour. */
 async function measureWork(sql: Sql, schema: string): Promise<Work | undefined> {
   const [row] = await sql<Work[]>`
     select (select count(*) from ${sql(schema)}.processes
@@ -99,7 +98,7 @@ const LIST = command({
   },
 })
 
-/** The cell of `DATABASE_SCHEMA`. @throws RefusedError where nothing can be distributed or moved */
+/** Finds the cell of `DATABASE_SCHEMA`. @throws RefusedError if it can be neither distributed nor moved */
 async function requireCell(sql: Sql): Promise<{ schema: string; node: string | undefined }> {
   if (!(await hasCitus(sql))) {
     throw new RefusedError(
@@ -127,9 +126,8 @@ async function requireCell(sql: Sql): Promise<{ schema: string; node: string | u
 }
 
 /**
- * Gives the role the settings of the service's sessions, which Citus does not pass on to its own sessions on the
- * workers.
- * @throws RefusedError if commits there would be reported before they are durable all the same
+ * Sets for the role what the service's sessions set, which Citus does not pass on to its sessions on the workers.
+ * @throws RefusedError if commits there would still be reported before they are durable
  */
 async function prepareWorkers(sql: Sql): Promise<void> {
   const { plan_cache_mode: _, ...plans } = PLANS
@@ -203,20 +201,12 @@ const MOVE = command({
       if (from === to) return { schema, from, to, moved: false, seconds: 0 }
       await prepareWorkers(sql)
       const startedAt = performance.now()
-      const [host, port] = [
-        to.slice(0, to.lastIndexOf(':')),
-        Number(to.slice(to.lastIndexOf(':') + 1)),
-      ]
-      await sql`select citus_schema_move(${schema}::regnamespace, ${host}::text, ${port}::int)`
-      // The cell is on another server now, which has every commit.
+      const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(to) ?? []
+      await sql`select citus_schema_move(${schema}::regnamespace, ${host}::text, ${Number(port)}::int)`
+      // The cell now lives on another server, which has every commit.
       await confirmNothingLost(sql, cli.log, readActor())
-      return {
-        schema,
-        from,
-        to,
-        moved: true,
-        seconds: Math.round((performance.now() - startedAt) / 100) / 10,
-      }
+      const seconds = Math.round((performance.now() - startedAt) / 100) / 10
+      return { schema, from, to, moved: true, seconds }
     })
     const { schema, from, moved, seconds } = value
     return {

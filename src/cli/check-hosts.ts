@@ -5,34 +5,26 @@ import type { Config } from '../config/config.ts'
 import { CERTIFICATE_CODES } from './explain.ts'
 
 /**
- * The result of a check. `detail` is one line: what was found, and after a failure what to do; it holds no secret.
- * `skipped`: there is nothing to check, or an earlier check failed that this one depends on.
+ * The result of a check. `detail` is one line without secrets: what was found, and after a failure what to do.
+ * `skipped` means that there is nothing to check, or that an earlier check failed which this one depends on.
  */
 export type Finding = {
   name: string
   status: 'ok' | 'failed' | 'skipped'
   detail: string
-  /** When the certificate of a host ends. */
+  /** When the host's certificate ends (ISO 8601). */
   expires?: string | undefined
 }
 
-export type Add = (
-  name: string,
-  status: Finding['status'],
-  detail: string,
-  expires?: string,
-) => void
+export type Add = (found: Finding) => void
 
-/**
- * Connects to the gateway, and to the token endpoints that are elsewhere, and completes the TLS handshake. No request
- * is sent.
- */
+/** Connects to the gateway and to token endpoints elsewhere, with the TLS handshake. No request is sent. */
 export async function checkHosts(config: Config, timeoutMs: number, add: Add): Promise<void> {
   const { GATEWAY_BASE_URL, GATEWAY_TIMEOUT_MS, accounts, sharedToken } = config
   if (GATEWAY_BASE_URL === undefined) {
     const detail =
       'GATEWAY_BASE_URL is not set: the demo starts the sandbox gateway beside the service'
-    return add('gateway', 'skipped', detail)
+    return add({ name: 'gateway', status: 'skipped', detail })
   }
   const base = new URL(GATEWAY_BASE_URL)
   const sources = [...accounts.map(({ token }) => token), sharedToken]
@@ -43,9 +35,10 @@ export async function checkHosts(config: Config, timeoutMs: number, add: Add): P
   const check = async (name: string, setting: string, url: URL) => {
     const limitMs = Math.min(GATEWAY_TIMEOUT_MS, timeoutMs)
     try {
-      add(name, 'ok', ...(await connectTo(url, limitMs)))
+      add({ name, status: 'ok', ...(await connectTo(url, limitMs)) })
     } catch (error) {
-      add(name, 'failed', `${url.host} ${explainHost(readCode(error), setting, limitMs)}`)
+      const detail = `${url.host} ${explainHost(readCode(error), setting, limitMs)}`
+      add({ name, status: 'failed', detail })
     }
   }
   await Promise.all([
@@ -54,16 +47,17 @@ export async function checkHosts(config: Config, timeoutMs: number, add: Add): P
   ])
 }
 
-/** Connects to the origin of a URL, for https with a handshake that verifies the certificate as every call does. */
-async function connectTo(url: URL, timeoutMs: number): Promise<[found: string, expires?: string]> {
+/** Connects to the origin of a URL. For https the certificate is verified as every call does. */
+async function connectTo(url: URL, limitMs: number): Promise<{ detail: string; expires?: string }> {
   const socket = openSocket(url)
   try {
     const event = socket instanceof TLSSocket ? 'secureConnect' : 'connect'
-    await once(socket, event, { signal: AbortSignal.timeout(timeoutMs) })
-    if (!(socket instanceof TLSSocket)) return [`plain http to ${url.host}: nothing to verify`]
+    await once(socket, event, { signal: AbortSignal.timeout(limitMs) })
+    if (!(socket instanceof TLSSocket))
+      return { detail: `plain http to ${url.host}: nothing to verify` }
     const expires = new Date(socket.getPeerCertificate().valid_to).toISOString()
     const until = `certificate valid until ${expires.slice(0, 10)}`
-    return [`${socket.getProtocol()} with ${url.host}, ${until}`, expires]
+    return { detail: `${socket.getProtocol()} with ${url.host}, ${until}`, expires }
   } finally {
     socket.on('error', () => {}).destroy()
   }
@@ -72,7 +66,7 @@ async function connectTo(url: URL, timeoutMs: number): Promise<[found: string, e
 function openSocket({ protocol, hostname, port }: URL): Socket {
   const host = hostname.replace(/^\[(.*)\]$/, '$1')
   if (protocol === 'http:') return connectPlain({ host, port: Number(port || 80) })
-  // An address is no server name (RFC 6066, 3).
+  // An IP address is not a server name (RFC 6066, section 3).
   const servername = isIP(host) ? '' : host
   const tls = { ALPNProtocols: ['http/1.1'], rejectUnauthorized: true }
   return connect({ host, port: Number(port || 443), servername, ...tls })

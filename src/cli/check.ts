@@ -23,12 +23,11 @@ import { explainError } from './explain.ts'
 /** A check found something wrong, and the message says what to do about it. */
 class CheckError extends Error {}
 
-/** For the database, and for each host (ms): with closing its connections less than 10 s. */
+/** The limit for the database and for each host (ms). With closing the connections it stays below 10 s. */
 const TIMEOUT_MS = 7_500
 
 /**
- * Checks whether a start with these settings would succeed. Nothing is served, bound or written, and the gateway gets
- * no request.
+ * Checks whether a start with these settings would succeed. Nothing is bound, written or sent to the gateway.
  * @param options `onFinding` is called with each finding as it comes
  */
 export async function runCheck(
@@ -37,8 +36,7 @@ export async function runCheck(
 ) {
   const { timeoutMs = TIMEOUT_MS, onFinding } = options
   const checks: Finding[] = []
-  const add: Add = (name, status, detail, expires) => {
-    const found = { name, status, detail, expires }
+  const add: Add = (found) => {
     checks.push(found)
     onFinding?.(found)
   }
@@ -46,14 +44,16 @@ export async function runCheck(
     const config = readConfig(env)
     const codes = config.accounts.map(({ merchantCode }) => merchantCode)
     const mode = config.demo ? 'demo mode' : 'production'
-    add('settings', 'ok', `${mode}, role ${config.ROLE}, accounts ${codes.join(', ')}`)
-    // Beside each other, so that one that waits holds up no other.
+    const detail = `${mode}, role ${config.ROLE}, accounts ${codes.join(', ')}`
+    add({ name: 'settings', status: 'ok', detail })
+    // In parallel, so that none waits for another.
     await Promise.all([checkDatabase(config, timeoutMs, add), checkHosts(config, timeoutMs, add)])
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error
-    for (const line of error.lines) add('settings', 'failed', line)
+    for (const detail of error.lines) add({ name: 'settings', status: 'failed', detail })
+    const detail = 'not checked, because the settings are invalid'
     for (const name of [...Object.keys(IN_DATABASE), 'gateway'])
-      add(name, 'skipped', 'not checked, because the settings are invalid')
+      add({ name, status: 'skipped', detail })
   }
   const ok = checks.every(({ status }) => status !== 'failed')
   return { ok, version: PACKAGE.version, commit: COMMIT, checks }
@@ -66,10 +66,10 @@ export function presentFinding({ name, status, detail }: Finding): string {
   return `${SHOWN[status].padEnd(5)} ${name.padEnd(9)} ${detail.replace(/\p{Cc}/gu, ' ')}\n`
 }
 
-/** A database to check: `writes` opens a session only with a server that accepts writes, and `sql` one that can only read. */
+/** `writes` connects only to a server that accepts writes; the sessions of `sql` can only read. */
 type Checked = { writes: Sql; sql: Sql; place: string; config: Config }
 
-/** What is checked in the database, in this order. Each returns what it found, or throws what is wrong. */
+/** The checks of the database, in order. Each returns what it found, or throws what is wrong. */
 const IN_DATABASE: Readonly<
   Record<string, (checked: Checked) => Promise<string | { skipped: string }>>
 > = {
@@ -81,11 +81,14 @@ const IN_DATABASE: Readonly<
 }
 
 async function checkDatabase(config: Config, timeoutMs: number, add: Add): Promise<void> {
+  const skip = (name: string, why: string) =>
+    add({ name, status: 'skipped', detail: `not checked: ${why}` })
   const url = findCheckedDatabase(config)
   if (typeof url === 'object') {
+    const { status, detail, why } = url
     for (const name of Object.keys(IN_DATABASE)) {
-      if (name === 'database') add(name, url.status, url.detail)
-      else add(name, 'skipped', `not checked: ${url.why}`)
+      if (name === 'database') add({ name, status, detail })
+      else skip(name, why)
     }
     return
   }
@@ -96,16 +99,17 @@ async function checkDatabase(config: Config, timeoutMs: number, add: Add): Promi
   let isUsable = true
   try {
     for (const [name, check] of Object.entries(IN_DATABASE)) {
+      if (!isUsable) {
+        skip(name, 'the database cannot be used')
+        continue
+      }
       try {
-        if (!isUsable) add(name, 'skipped', 'not checked: the database cannot be used')
-        else {
-          const checked = check({ writes: database.sql, sql, place, config })
-          const found = await withTimeout(until - performance.now(), checked)
-          if (typeof found === 'string') add(name, 'ok', found)
-          else add(name, 'skipped', found.skipped)
-        }
+        const checked = check({ writes: database.sql, sql, place, config })
+        const found = await withTimeout(until - performance.now(), checked)
+        if (typeof found === 'string') add({ name, status: 'ok', detail: found })
+        else add({ name, status: 'skipped', detail: found.skipped })
       } catch (error) {
-        add(name, 'failed', explainFailure(error, place, timeoutMs))
+        add({ name, status: 'failed', detail: explainFailure(error, place, timeoutMs) })
         isUsable = name !== 'database'
       }
     }
@@ -123,7 +127,7 @@ function explainFailure(error: unknown, place: string, timeoutMs: number): strin
   return `${explainError(error).replace(/^Error: |\n.*/gs, '')} (${place})`
 }
 
-/** Finds the server to check; an embedded one only if it is running, because it is not started for a check. */
+/** Finds the server to check. An embedded server is not started for a check. */
 export function findCheckedDatabase({ DATABASE_URL, DATABASE_SCHEMA, DATA_DIR }: Config) {
   if (DATABASE_URL !== undefined) return inSchema(DATABASE_URL, DATABASE_SCHEMA)
   try {
@@ -142,7 +146,7 @@ export function findCheckedDatabase({ DATABASE_URL, DATABASE_SCHEMA, DATA_DIR }:
   }
 }
 
-/** Returns the servers of the database, without the user and the password. */
+/** Lists the servers of the database, without the user and the password. */
 function describeAddress(url: string): string {
   const hosts = parseDatabaseUrl(url)?.hosts ?? []
   const servers = hosts.map(({ host, port = 5432 }) =>
@@ -183,7 +187,7 @@ async function checkSchema({ sql, config }: Checked): Promise<string> {
   throw new CheckError(`${what}, and MIGRATE is off: run ${MIGRATE_COMMAND}, or set MIGRATE=auto`)
 }
 
-/** Says whether anything would be sent. The start succeeds all the same: notifications are stored. */
+/** Says whether anything would be sent. If nothing is, the start succeeds all the same, and stores notifications. */
 async function checkRestore({ writes }: Checked): Promise<string> {
   if (!(await hasInstallation(writes))) return 'nothing is stored yet'
   const stop = await findStop(writes)
@@ -207,18 +211,22 @@ async function checkClock({ sql }: Checked): Promise<string> {
   return compareClocks({ databaseMs: row?.ms ?? 0, beforeMs, afterMs: Date.now() })
 }
 
-/** How far the clocks of this machine and of the database may be apart (ms). */
-const MAX_CLOCK_SKEW_MS = 30_000
+/** How far two clocks may be apart (ms). */
+export const MAX_CLOCK_SKEW_MS = 30_000
 
-/** Compares the time of the database with two times of this machine's clock, of which one was read before it. All in ms. */
+/** Says how far this machine's clock is from another one: `1.0 s ahead of`. */
+export function formatSkew(aheadMs: number): string {
+  return `${(Math.abs(aheadMs) / 1000).toFixed(1)} s ${aheadMs < 0 ? 'behind' : 'ahead of'}`
+}
+
+/** Compares the time of the database with this machine's, read before and after it. All in ms. */
 export function compareClocks(read: { databaseMs: number; beforeMs: number; afterMs: number }) {
-  // The time of the round trip counts for neither.
+  // What the round trip can explain is no difference.
   const aheadMs = Math.max(
     read.beforeMs - read.databaseMs,
     Math.min(0, read.afterMs - read.databaseMs),
   )
-  const seconds = (Math.abs(aheadMs) / 1000).toFixed(1)
-  const found = `this machine is ${seconds} s ${aheadMs < 0 ? 'behind' : 'ahead of'} the database`
+  const found = `this machine is ${formatSkew(aheadMs)} the database`
   if (Math.abs(aheadMs) <= MAX_CLOCK_SKEW_MS) return aheadMs === 0 ? 'as the database' : found
   throw new CheckError(
     `${found}, and at most ${MAX_CLOCK_SKEW_MS / 1000} s are allowed: synchronise both clocks (NTP)`,

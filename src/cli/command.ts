@@ -10,48 +10,45 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** A command that was right, but not for what is there; printed as one line, with exit code 1. */
+/** A command that was typed correctly but cannot be carried out; printed as one line, with exit code 1. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
 }
 
-/** What the command line reads and writes. */
 export type CliStreams = {
   /** How the program was called, for messages that name a command: `npm run -s cli --`. */
   name: string
   input: AsyncIterable<Uint8Array | string> & { isTTY?: boolean | undefined }
   /** The environment variables; this process's own if undefined. */
   env: Readonly<Record<string, string | undefined>> | undefined
-  /** Data, for standard output. What it returns can be awaited by whoever prints much. */
+  /** Writes data to standard output. A command that prints much awaits the result. */
   print: (text: string) => unknown
-  /** Messages, for standard error. */
+  /** Writes messages to standard error. */
   printError: (text: string) => void
-  /** Standard error is a terminal on which a line can be drawn again. */
+  /** Standard error is a terminal that can redraw a line. */
   isTerminal?: boolean
 }
 
-/** What a command works with. */
 export type Cli = CliStreams & {
-  /** Whether data is printed for programs. */
   json: boolean
-  /** Whether somebody is there who can be asked. */
+  /** Whether there is a person who can be asked. */
   canAsk: boolean
   /** Runs work on the service's database, whose schema is current. */
   onDatabase: <T>(work: (db: Context['db']) => Promise<T>) => Promise<T>
-  /** The same in one unit of work, for a change that is recorded in its commit. */
+  /** Runs work in one transaction, which records the change as well. */
   change: <T>(work: (tx: Tx) => Promise<T>) => Promise<T>
-  /** Has a line on standard error for each entry of the audit log, in the format of the service's log. */
+  /** Writes each entry of the audit log to standard error, in the format of the service's log. */
   log: Log
 }
 
-/** What a command found or did: the value for programs, and the text for people. Exit code 1 after a finding. */
+/** What a command found or did: `value` for programs, `text` for people. A finding makes the exit code 1. */
 export type Output = { value?: unknown; text: string; isFinding?: boolean }
 
 type Declared<Input extends z.ZodRawShape> = {
   /** With the name of its group: `keys create`. */
   name: string
   description: string
-  /** Those of the input that are arguments, in their order; the others are options. */
+  /** The members of `input` that are arguments, in their order; the others are options. */
   args?: readonly (keyof Input & string)[]
   input: Input
   examples?: string
@@ -59,7 +56,6 @@ type Declared<Input extends z.ZodRawShape> = {
   run(cli: Cli, input: z.output<z.ZodObject<Input>>, typed: object): Promise<Output | undefined>
 }
 
-/** Adds the command to the program. */
 export type AddCommand = (
   program: Command,
   run: (
@@ -69,7 +65,7 @@ export type AddCommand = (
   ) => Promise<void>,
 ) => void
 
-/** Declares a command: `declared.input` says which arguments and options it takes, what they must be and their help. */
+/** Declares a command. The schemas of `declared.input` check its arguments and options, and hold their help. */
 export function command<Input extends z.ZodRawShape>(declared: Declared<Input>): AddCommand {
   const { name, description, args = [], input, examples } = declared
   return (program, run) => {
@@ -110,7 +106,7 @@ export function command<Input extends z.ZodRawShape>(declared: Declared<Input>):
   }
 }
 
-/** Filters that every list has, and the API describes in other words. */
+/** Help for the filters of lists, which the API describes in its own terms. */
 const DESCRIPTIONS = new Map([
   ['from', 'only from this time on, like 2026-11-21T09:00:00Z'],
   ['to', 'only before this time'],
@@ -122,7 +118,7 @@ function describeSchema(schema: z.core.$ZodType | undefined, option = ''): strin
   return DESCRIPTIONS.get(option) ?? own?.replace(/^Only/, 'only') ?? `only with this ${option}`
 }
 
-/** What is typed once, and whether it may be left out or repeated. */
+/** Finds the schema of a single typed value, and whether the value is required or may be repeated. */
 function describeInput(schema: z.core.$ZodType | undefined) {
   const isRequired = schema !== undefined && !z.safeParse(schema, undefined).success
   let inner = schema
@@ -136,7 +132,7 @@ const isWrapped = (schema: unknown) =>
   schema instanceof z.ZodNullable ||
   schema instanceof z.ZodDefault
 
-/** Makes a function that checks what was typed, and leaves it as it is; what may be repeated is added to what was before. */
+/** Makes a function that checks a typed value and returns it as it was typed, in a list if it may be repeated. */
 function parse(schema: z.core.$ZodType | undefined, isList: boolean) {
   return (text: string, before: unknown) => {
     const [issue] = schema ? (z.safeParse(schema, text).error?.issues ?? []) : []

@@ -19,7 +19,7 @@ import { type Cli, type CliStreams, RefusedError, UsageError } from './command.t
 import { explainDatabase } from './explain.ts'
 
 /**
- * Runs `work` on the service's database, that of `DATABASE_URL` or the embedded one, whether the service runs or not.
+ * Runs `work` on the database of `DATABASE_URL` or the embedded one, whether or not the service runs.
  * @throws RefusedError if there is no database, or its schema is outdated or holds no installation; ConfigError
  */
 export async function withDatabase<T>(
@@ -47,8 +47,8 @@ export async function withDatabase<T>(
 }
 
 /**
- * Runs `work` on the URL of the service's database, whatever its schema is.
- * @param options with `create`, an embedded database that does not exist yet is created
+ * Runs `work` with the URL of the service's database, whatever its schema is.
+ * @param options `create` makes an embedded database if there is none
  * @throws RefusedError if there is no database, or it cannot be reached; ConfigError
  */
 export async function withDatabaseUrl<T>(
@@ -63,7 +63,7 @@ export async function withDatabaseUrl<T>(
     return await work(inSchema(url ?? embedded?.url ?? '', schema))
   } catch (error) {
     const text = explainDatabase(error)
-    // The command was right, and may succeed when it is repeated.
+    // No usage error: the command may succeed when it is repeated.
     throw text === undefined ? error : new RefusedError(text)
   } finally {
     await embedded?.stop?.()
@@ -88,12 +88,12 @@ async function openEmbedded(
   }
 }
 
-/** Opens what is encrypted, with the key of the service. @throws ConfigError */
+/** @throws ConfigError if the key is missing or wrong */
 export async function openEncryption(sql: Sql, env: CliStreams['env']): Promise<DataKeys> {
   return await openDataKeys(sql, readDataKeyConfig(env))
 }
 
-/** Opens what is sealed; again after each data key that was not known: by then it is found, or known to be lost. */
+/** Runs `open`, and again after each unknown data key: once the keys are reread, it is found or known to be lost. */
 export async function whileSought<T>(
   keys: Pick<DataKeys, 'decrypt'> & Partial<DataKeys>,
   open: () => Promise<T> | T,
@@ -107,19 +107,17 @@ export async function whileSought<T>(
   }
 }
 
-/** Receivers stay encrypted in events, so that commands which record some need no encryption key. */
+/** Events keep receivers encrypted, so commands that only record events need no encryption key. */
 export const NO_KEY = {
   decrypt(): never {
     throw new Error('the command line has no encryption key')
   },
 }
 
-/** Who makes a change on the command line: the user of the operating system. */
 export function readActor(): Actor {
   return { id: null, name: `cli (${userInfo().username})`, requestId: null }
 }
 
-/** Records a change that was made on the command line. */
 export async function recordChange(
   { log }: Pick<Cli, 'log'>,
   tx: Tx,
@@ -144,17 +142,17 @@ export async function listMerchants(sql: Tx, only = EVERY_MERCHANT): Promise<str
 
 export const PAGE = 200
 
-/** Reads the lists of these accounts; what belongs to none is only in those of all. */
+/** @param coversAll includes rows that belong to no account */
 export const readerOf = (merchants: readonly string[], coversAll = false): Reader => {
   return { merchants, coversAll, chainId: 'cli' }
 }
 
-/** How late a row may be recorded (ms): no commit takes longer. */
+/** No commit takes longer (ms), so no row appears later after its own time. */
 export const COMMIT_WITHIN_MS = 3_600_000
 
 /**
- * Finds the id behind which all rows of a time and later are, in a table whose ids grow with the time: no index has the
- * time of all accounts.
+ * Finds an id that is lower than that of every row from this time on. Ids grow with the time, and are bisected
+ * because no index has the time of all accounts.
  */
 export async function findIdBefore(
   sql: Sql,

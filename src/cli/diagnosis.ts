@@ -3,24 +3,24 @@ import type { Overview } from '../health/overview.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Cli } from './command.ts'
 
-/** An error keeps the service from working, or puts acknowledged work at risk; a warning will, if nobody looks. */
+/** An error keeps the service from working, or endangers acknowledged work; a warning will, if nobody looks. */
 type Severity = 'info' | 'warning' | 'error'
 
-/** What was found; `action` is what to do about it, null where there is nothing to do. */
+/** `action` says what to do about it, and is null if there is nothing to do. */
 type Found = { severity: Severity; finding: string; action: string | null }
 export type Diagnosis = { id: string } & Found
 
-export type Patient = {
+type Patient = {
   sql: Sql
   config: Config
-  /** How all accounts stand; read once. */
+  /** Reads the state of all accounts, once. */
   readWork: () => Promise<Overview>
 }
 
-/** Examinations by their ids, in their order. None of them changes a row. */
+/** Examinations by id, in their order. None changes a row. */
 export type Examinations = Readonly<Record<string, (patient: Patient) => Promise<Found | Found[]>>>
 
-/** Something is wrong if there is something to do about it. */
+/** Makes a finding: one that needs no action is information. */
 export function judge(
   finding: string,
   action: string | false | undefined,
@@ -53,7 +53,7 @@ const SPANS = [
 
 const SHOWN = { info: 'ok', warning: 'WARN', error: 'ERROR' }
 
-/** Collects what is found, and prints it as it comes; exit code 1 if something is an error. */
+/** Collects findings, and prints each as it comes. The exit code is 1 if one is an error. */
 export function createReport({ json, print }: Pick<Cli, 'json' | 'print'>) {
   const findings: Diagnosis[] = []
   return {

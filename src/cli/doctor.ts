@@ -20,12 +20,12 @@ export const DOCTOR = command({
   cli doctor --json | jq '.findings[] | select(.severity != "info")'`,
   async run(cli) {
     const report = createReport(cli)
-    // Examined below, as what they are: a start succeeds all the same. What was not checked is no finding.
+    // What does not prevent a start is examined below, with its own severity. What was skipped is no finding.
     const isLater = ({ name, status }: Finding) =>
       status === 'skipped' || name === 'restore' || (name === 'schema' && status === 'ok')
     const onFinding = (one: Finding) => isLater(one) || report.add(diagnose(one))
     const { checks } = await runCheck(cli.env, { onFinding })
-    // Without a database that can be used, and read, there is nothing to examine in it.
+    // A database that cannot be used or read cannot be examined.
     const isUsable = (['settings', 'database', 'schema', 'key'] as const).every(
       (name) => checks.find((one) => one.name === name)?.status !== 'failed',
     )
@@ -34,10 +34,10 @@ export const DOCTOR = command({
   },
 })
 
-/** Certificates are renewed weeks before their end (ms). */
+/** A certificate should be renewed this long before its end (ms). */
 const RENEWED_MS = 21 * 86_400_000
 
-/** What a check found, as a diagnosis: a failed one says what to do after a colon. */
+/** Makes a diagnosis of a finding. The detail of a failed check says what to do after its first colon or comma. */
 export function diagnose({ name: id, status, detail, expires = '9999' }: Finding): Diagnosis {
   if (status === 'failed') {
     const parts = /^(.{12,}?)[:;] (.+)$/s.exec(detail) ?? /^(.{12,}?), (.+)$/s.exec(detail) ?? []
@@ -50,7 +50,7 @@ export function diagnose({ name: id, status, detail, expires = '9999' }: Finding
   return { id, ...judge(detail, isEnding && action) }
 }
 
-/** By then a single question has an answer, or never gets one (ms). */
+/** The limit for one examination (ms). */
 const EXAMINED_MS = 10_000
 
 async function examineDatabase(config: Config, add: (one: Diagnosis) => void): Promise<void> {

@@ -23,7 +23,7 @@ const LEAST_DEAD = 50_000
 
 const UNSAFE = 'a crash of the database server loses acknowledged commits, or the whole database'
 
-/** What is examined of the database server; the rest needs the tables of this version, which `schema` finds. */
+/** Examinations of the database server. After `schema` they need the tables of this version. */
 export const OF_SERVER: Examinations = {
   async schema({ sql, config }) {
     const name = (await readSchemaName(sql)) ?? 'no migration'
@@ -82,7 +82,7 @@ export const OF_SERVER: Examinations = {
     )
   },
 
-  /** Sends a wake-up to itself. Whoever waits for one polls as well, so that one that is lost only delays. */
+  /** Sends itself a wake-up. A lost one only delays: everything that waits for one polls as well. */
   async wakeups({ sql }) {
     const channel = `doctor_${process.pid}_${Date.now()}`
     const woken = new EventEmitter()
@@ -139,7 +139,7 @@ export const OF_SERVER: Examinations = {
     const missing = expected.filter(([, , name = '']) => !there.has(name))
     const found = missing.map(([, kind = '', name]) => {
       const action = `create it as migrations/*.sql has it: grep '"${name}"' migrations/*.sql`
-      // Without a constraint, or the unique index that is one, nothing stops a second row.
+      // Without a constraint or a unique index nothing stops a second row.
       return /^create index/i.test(kind)
         ? judge(
             `the index ${name} is missing or invalid: what it serves reads whole tables`,

@@ -13,12 +13,12 @@ import {
   readProcesses,
 } from '../health/overview.ts'
 import type { Sql } from '../platform/postgres/types.ts'
+import { listMerchants } from './database.ts'
 import { type Examinations, formatSpan, judge, orFine, readOne } from './diagnosis.ts'
 
 /** Reads all accounts as the console's health page reads those of a person. */
 export async function readWork(sql: Sql, config: Config): Promise<Overview> {
-  const rows = await sql<{ code: string }[]>`select merchant_code as code from merchant_accounts`
-  const codes = rows.map(({ code }) => code)
+  const codes = await listMerchants(sql)
   return await readOverview(sql, config, codes, [...codes, EVERY_MERCHANT])
 }
 
@@ -28,7 +28,7 @@ const age = ({ at }: Overview, since: string | null) =>
 
 const oldest = (ms: number) => (ms === 0 ? '' : `; the oldest is ${formatSpan(ms / 1000)} old`)
 
-/** What is examined of the work that the database holds. */
+/** Examinations of the work that the database holds. */
 export const OF_WORK: Examinations = {
   async processes({ sql }) {
     const processes = await readProcesses(sql)

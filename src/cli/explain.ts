@@ -3,13 +3,13 @@ import { MigrationError } from '../db/migration-state.ts'
 import { ListenError } from '../http/server.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
 
-/** These errors are written for operators. */
+/** Errors whose messages are written for operators. */
 const EXPLAINED = [EmbeddedPostgresError, MigrationError, ListenError]
 
 /** Codes of Node and OpenSSL for a certificate that is not accepted. */
 export const CERTIFICATE_CODES = /CERT|ISSUER|SIGNATURE/
 
-/** What codes of the system, of Postgres and of the driver say of the database: a start connects to nothing else. */
+/** What codes of the system, Postgres and the driver mean: a start connects to nothing but the database. */
 const DATABASE_ERRORS: Readonly<Record<string, string>> = {
   '^(28P01|28000|3D000)$':
     'The database at DATABASE_URL refused the connection ({code}): check the user, password and database name',

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { z } from 'zod'
 import { RefusedError, UsageError } from './command.ts'
 
-/** How far an export is: which it is of, the next page, and what is written before it. */
+/** How far an export has come: of which export, the next page, and how much is written before it. */
 const Place = z.object({
   of: z.string(),
   cursor: z.string().nullable(),
@@ -12,9 +12,9 @@ const Place = z.object({
 type Place = z.infer<typeof Place>
 
 /**
- * Opens a file for an export, or goes on with one that was cut off: its place stands beside it, in `FILE.cursor`, until
- * the export is complete. Whatever follows the place in the file is cut away first, so that no row is there twice.
- * @param of says what is exported: another export does not go on with the file
+ * Opens a file for an export, or resumes one that was cut off: until it is complete, its place is kept in
+ * `FILE.cursor`. What follows the place in the file is cut away first, so that no row is there twice.
+ * @param of names the export, so that another one does not resume the file
  * @throws UsageError if the file is another one, or cannot be opened
  */
 export function openExportFile(file: string, of: string) {
@@ -34,7 +34,7 @@ export function openExportFile(file: string, of: string) {
   }
   const place = saved ?? { of, cursor: null, bytes: 0, rows: 0 }
   const open = () => {
-    // Before the file: without its place, one that was begun would be taken for a complete one.
+    // The place comes first: without it, a file that was only begun would pass for a complete one.
     if (!saved) save(place)
     return fs.openSync(file, 'a')
   }
@@ -48,14 +48,14 @@ export function openExportFile(file: string, of: string) {
     ...place,
     /**
      * Writes the next rows.
-     * @param next where the list goes on behind them, and how many rows there are by then
-     * @throws RefusedError, as of a full disk: the same command goes on once there is room
+     * @param next where the list continues after them, and how many rows there are so far
+     * @throws RefusedError if they cannot be written, as on a full disk: the same command resumes once there is room
      */
     write(text: string, next: Pick<Place, 'cursor' | 'rows'>): void {
       const writeAndSave = () => {
         fs.writeFileSync(handle, text)
         bytes += Buffer.byteLength(text)
-        // After the last page there is no next one: its place would be that of the beginning.
+        // After the last page there is no next one, and a place without a cursor is the beginning.
         if (next.cursor === null) return
         fs.fsyncSync(handle)
         save({ of, ...next, bytes })

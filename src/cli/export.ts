@@ -44,12 +44,12 @@ type Source<Filters extends z.ZodRawShape> = {
   order: 'newest' | 'oldest'
   schema: z.ZodType
   query: Filters
-  /** Rows hold what is encrypted. */
+  /** Whether rows hold encrypted values. */
   isSealed: boolean
   open(ctx: ListContext, reader: Reader, filters: z.output<z.ZodObject<Filters>>): Read
 }
 
-type ListContext = Pick<Context, 'db'> & Pick<ServingContext, 'encryption'>
+type ListContext = Pick<Context, 'db'> & ServingContext
 
 const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
   command({
@@ -64,8 +64,7 @@ const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
       const { merchant, format: chosen, output } = z.object(OUTPUT).parse(asked)
       const filters = z.object(source.query).parse(typed)
       const { name } = source
-      const isChosen = 'format' in typed && typed.format !== undefined
-      if (cli.json && isChosen && chosen === 'csv')
+      if (cli.json && 'format' in typed && typed.format === 'csv')
         throw new UsageError('--json is --format jsonl: name one format')
       const format = cli.json ? 'jsonl' : chosen
       await cli.onDatabase(async (db) => {
@@ -85,7 +84,7 @@ const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
 
 type Written = { name: string; schema: z.ZodType; format: string; read: Read }
 
-/** Writes all pages from where the file stands. One page is in memory at a time. */
+/** Writes all pages from the place of the file on, with one page in memory at a time. */
 async function writeRows(
   cli: Cli,
   { name, schema, format, read }: Written,
@@ -112,7 +111,6 @@ async function writeRows(
   show(rows, true)
 }
 
-/** A list, with the filters that it has everywhere. */
 const listed = <Query extends z.ZodRawShape, Row extends object>(listing: Listing<Query, Row>) =>
   exportOf({
     ...{ name: listing.name, order: 'newest', schema: listing.schema, query: listing.query },
@@ -133,11 +131,11 @@ const EVENTS = exportOf({
     }
     let last: number | undefined
     return async (cursor) => {
-      // Events are recorded all the time: those of now are the last.
+      // Events are recorded all the time: the newest of now is the last of the export.
       last ??= await readEnd({ db })
       const newest = last
       const start = cursor ?? (await findIdBefore(db.sql, ['events', 'at'], from))
-      // All that is stored, also from before a restore: no reader of the feed gets that any more.
+      // Everything that is stored, even what the feed no longer shows after a restore.
       const page = await db.reads.run('export', ({ sql }) =>
         selectEvents(sql, filter, Number(start), PAGE),
       )

@@ -32,7 +32,7 @@ export const FOLLOW = command({
         throw new UsageError(`--after ${after} is beyond the newest event, which is ${end}`)
       }
       let next = after ?? end
-      // Ctrl-C ends the wait and not the process, so that the place is told.
+      // Ctrl-C ends the loop and not the process, so that the last line is printed.
       const stopping = new AbortController()
       const { signal } = stopping
       const stop = () => stopping.abort()
@@ -56,7 +56,7 @@ export const FOLLOW = command({
   },
 })
 
-/** What an object is like, of those members that it has. */
+/** The members of an event's object that are printed, as far as it has them. */
 const TOLD = ['status', 'state', 'kind', 'amount', 'paidAmount', 'currency']
 
 function format({ id, at, type, merchantCode, transactionId, orderId, data }: EventRow): string {

@@ -26,13 +26,12 @@ import { Cap, Count, Duration, Expiry, KeyName, KeyOwner, Network, Scopes } from
 const TIMES = ['createdAt', 'expiresAt', 'lastUsedAt'] as const
 const LISTED = [...GRANTED, 'person', 'replaces', ...TIMES, 'lastUsedFrom'] as const
 
-/** A key as the command line shows it: its times are ISO 8601. */
-export type ListedKey = Readonly<Pick<typeof actors.$inferSelect, (typeof LISTED)[number]>> & {
-  /** A merchant code, or `*`: a key has one account or all. */
+/** Times are ISO 8601. */
+type ListedKey = Readonly<Pick<typeof actors.$inferSelect, (typeof LISTED)[number]>> & {
+  /** A key has one account, or all: `*`. */
   merchantCode: string
   revokedAt: string | null
   state: 'live' | 'expired' | 'revoked'
-  /** What made it. */
   origin: 'setting' | 'demo' | 'rotation' | 'command_line'
   expiresSoon: boolean
 }
@@ -189,7 +188,7 @@ const REVOKE = command({
   },
 })
 
-/** @param ref an id or a name. It is never printed: by mistake it could be the key itself. */
+/** @param ref an id or a name; never printed, because by mistake it could be the key itself */
 async function findKey(tx: Tx, ref: string): Promise<ListedKey> {
   const all = await listKeys(tx)
   const byId = all.find(({ id }) => id === ref.toLowerCase())

@@ -4,10 +4,10 @@ import { tolerateLostConnections } from '../platform/postgres/pool.ts'
 import { CLI } from '../version.ts'
 import { runCli } from './run.ts'
 
-// The command that waits for the connection reports its loss.
+// The command that waits for a lost connection gets an error, and reports it.
 tolerateLostConnections()
 
-// Whoever reads may have read enough, as `head` has.
+// The reader of a pipe may stop early, as `head` does.
 process.stdout.on('error', ({ message, code }: NodeJS.ErrnoException) => {
   if (code === 'EPIPE') process.exit()
   process.stderr.write(`error: standard output: ${message}\n`)
@@ -20,6 +20,6 @@ process.exitCode = await runCli(process.argv.slice(2), {
   input: process.stdin,
   print: (text) => process.stdout.write(text) || once(process.stdout, 'drain'),
   printError: (text) => void process.stderr.write(text),
-  // It has no colours with NO_COLOR, or where TERM names a terminal that draws nothing.
+  // `hasColors` is false with NO_COLOR, and where TERM names a terminal that cannot redraw a line.
   isTerminal: process.stderr.isTTY && process.stderr.hasColors(),
 })

@@ -75,7 +75,6 @@ const LINK = command({
   },
 })
 
-/** Makes a sign-in link; its time is ISO 8601. */
 async function invite(cli: Cli, tx: Tx, person: Person) {
   const settings = readSome(cli.env, ['CONSOLE_BASE_URL', 'PORT'])
   const link = await createSignInLink(tx, person.id)

@@ -1,7 +1,7 @@
 import type { EndedEndpoint } from '../webhooks/endpoints.ts'
 import { type Cli, UsageError } from './command.ts'
 
-/** Formats rows as a table, in which each column is as wide as its longest cell. The headings are the members' names. */
+/** Formats rows as a table whose columns are as wide as their longest cell. The headings are the members' names. */
 export function formatTable<Row extends object>(
   rows: readonly Row[],
   columns: readonly (keyof Row & string)[],
@@ -9,15 +9,8 @@ export function formatTable<Row extends object>(
   const headings = columns.map((name) => name.replaceAll(/[A-Z]/g, ' $&').toUpperCase())
   const lines = [headings, ...rows.map((row) => columns.map((name) => formatCell(row[name])))]
   const widths = columns.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)))
-  return lines
-    .map((line) =>
-      line
-        .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .map((line) => `${line}\n`)
-    .join('')
+  const pad = (line: string[]) => line.map((cell, at) => cell.padEnd(widths[at] ?? 0)).join('  ')
+  return lines.map((line) => `${pad(line).trimEnd()}\n`).join('')
 }
 
 export function formatMembers(object: object): string {
@@ -35,25 +28,20 @@ export function formatCell(value: unknown): string {
   if (value === undefined || value === null || value === '') return '-'
   if (typeof value === 'boolean') return value ? 'yes' : 'no'
   if (Array.isArray(value)) return value.map(formatCell).join(',') || '-'
-  if (typeof value !== 'object')
-    return String(value)
-      .replace(TIME, '$1 $2')
-      .replace(/\p{Cc}/gu, '?')
+  if (typeof value !== 'object') return clean(String(value).replace(TIME, '$1 $2'))
   const members = Object.entries(value).filter(([, member]) => member !== null)
   return members.map(([name, member]) => `${name} ${formatCell(member)}`).join(', ')
 }
 
-/** Describes the webhook endpoints that end with a key or a person; nothing when there are none. */
 export function describeEnded(endpoints: readonly EndedEndpoint[]): string {
   if (endpoints.length === 0) return ''
   return `These webhook endpoints belong to it, and are disabled:\n${formatTable(endpoints, ['id', 'host'])}`
 }
 
-/** More objects than these are touched only after a yes. */
 const MOST_UNASKED = 1_000
 
 /**
- * Asks before many objects are touched.
+ * Asks for confirmation before many objects are touched.
  * @param what would be done, as a sentence without its full stop
  * @throws UsageError where nobody can be asked
  */
@@ -70,14 +58,11 @@ export async function mayTouch(
   return false
 }
 
-/** How often it is shown (ms): a line that is drawn again, or lines of a log. */
+/** How often progress is shown (ms): in a line that is redrawn, or as lines of a log. */
 const EVERY_MS = { drawn: 200, written: 10_000 }
 const BAR_WIDTH = 24
 
-/**
- * Shows how far a command is, on standard error: on a terminal as one line that is drawn again, elsewhere as a line
- * every ten seconds. The end is always shown.
- */
+/** Shows progress on standard error. The end is always shown. */
 export function showProgress({ printError, isTerminal }: Cli, what: string, total?: number) {
   let shownAt = performance.now()
   return (done: number, isEnd = false): void => {

@@ -12,6 +12,7 @@ import {
 } from '../gateway/try-query.ts'
 import type { PaymentList } from '../gateway/types.ts'
 import { isKnownStatus, isRecognised } from '../payments/view.ts'
+import { formatSkew, MAX_CLOCK_SKEW_MS } from './check.ts'
 import { checkHosts } from './check-hosts.ts'
 import { command, UsageError } from './command.ts'
 import { createReport, judge } from './diagnosis.ts'
@@ -44,9 +45,7 @@ Examples:
       const known = `known accounts: ${codes.join(', ')}`
       throw new UsageError(`unknown merchant account ${merchant}; ${known}`)
     }
-    await checkHosts(config, config.GATEWAY_TIMEOUT_MS, (name, status, detail, expires) =>
-      report.add(diagnose({ name, status, detail, expires })),
-    )
+    await checkHosts(config, config.GATEWAY_TIMEOUT_MS, (found) => report.add(diagnose(found)))
     for (const code of probed) {
       const add: Add = (id, finding, action, severity) =>
         report.add({ id, ...judge(`${code}: ${finding}`, action, severity) })
@@ -57,22 +56,19 @@ Examples:
   },
 })
 
-/** Reports what was found; something is wrong if there is something to do about it. */
+/** Reports a finding. As in `judge`, one that needs no action is information. */
 type Add = (id: string, finding: string, action?: string | false, severity?: 'error') => void
 
 const AT_THE_HOST =
   'check GATEWAY_BASE_URL and GATEWAY_PAYGATE_PATH, and whether the gateway admits this address'
 
-/** An id that no gateway gives: printable, and marked as what it is. */
+/** No gateway issues such an id. */
 const UNKNOWN = 'probe-of-an-unknown-transaction'
 
 /** In demo mode the gateway is the sandbox beside the service. */
 function readBase({ GATEWAY_BASE_URL, SANDBOX_PORT }: Config): string {
   return GATEWAY_BASE_URL ?? `http://127.0.0.1:${SANDBOX_PORT}`
 }
-
-/** Signatures have no time, but orders and certificates do (ms). */
-const MAX_SKEW_MS = 30_000
 
 const describe = ({ prefix, encoding }: Variant) => `${encoding} with the prefix ${prefix}`
 
@@ -95,9 +91,12 @@ async function probeQuery(
     `a query took ${ms} ms, of at most ${GATEWAY_TIMEOUT_MS} (GATEWAY_TIMEOUT_MS)`,
     ms > GATEWAY_TIMEOUT_MS / 4 && 'raise GATEWAY_TIMEOUT_MS to four times that',
   )
-  const skew = `${(Math.abs(aheadMs) / 1000).toFixed(1)} s ${aheadMs < 0 ? 'behind' : 'ahead of'}`
-  const isOff = Math.abs(aheadMs) > MAX_SKEW_MS && 'synchronise the clock of this machine (NTP)'
-  add('clock', `this machine is ${skew} the gateway`, isOff)
+  // Signatures do not depend on the time, but orders and certificates do.
+  add(
+    'clock',
+    `this machine is ${formatSkew(aheadMs)} the gateway`,
+    Math.abs(aheadMs) > MAX_CLOCK_SKEW_MS && 'synchronise the clock of this machine (NTP)',
+  )
 
   const spoiled = await ask(used, true)
   if (isAccepted(reply, spoiled)) {

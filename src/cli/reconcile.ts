@@ -36,7 +36,7 @@ Examples:
     return await cli.onDatabase(async (db) => {
       const { sql } = db
       const merchants = await listMerchants(sql, merchant)
-      const all = await findByFilter({ db, encryption: NO_KEY }, merchants, { from: since })
+      const all = await findByFilter(db, merchants, { from: since })
       const found = skipDeparted(cli, all)
       if (!dryRun) await requireWorker(sql, 'nothing was changed')
       const [clock] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
@@ -56,7 +56,7 @@ Examples:
   },
 })
 
-/** @throws DomainError where nobody would ask */
+/** @throws DomainError if no worker is running */
 async function requireWorker(sql: Sql, then: string): Promise<void> {
   if (await hasWorker(sql)) return
   const what = 'no process of the service lives that asks the gateway (ROLE=worker or ROLE=all)'
@@ -64,10 +64,10 @@ async function requireWorker(sql: Sql, then: string): Promise<void> {
 }
 
 const POLL_MS = 500
-/** Transactions that one statement looks up. */
+/** How many transactions one statement looks up. */
 const LOOKED_UP = 5_000
 
-/** Waits until each was queried since. @throws DomainError where nobody asks any more */
+/** Waits until each was queried after `since`. @throws DomainError if no worker is running any more */
 async function waitUntilAsked(
   cli: Cli,
   sql: Sql,
@@ -81,7 +81,7 @@ async function waitUntilAsked(
     show(keys.length - left.length, left.length === 0 && keys.length > 0)
     if (left.length === 0) return
     await requireWorker(sql, `${left.length} transactions stay due, and are asked about then`)
-    // Of many, the look-ups must not cost more than the queries that they wait for.
+    // With many transactions, the look-ups must not cost more than the queries that they wait for.
     await pause(Math.max(POLL_MS, 4 * (performance.now() - startedAt)))
   }
 }
@@ -113,11 +113,10 @@ type Unanswered = TransactionKey &
 type Findings = {
   changed: Changed[]
   discrepancies: DiscrepancyView[]
-  /** `rejected`: the gateway refused to tell, as it does of a transaction that it does not know. */
+  /** An outcome of `rejected` means that the gateway refused, as it does for a transaction that it does not know. */
   unanswered: Unanswered[]
 }
 
-/** Reads what came to light about the transactions since. */
 async function readFindings(
   db: Context['db'],
   keys: readonly TransactionKey[],

@@ -38,7 +38,7 @@ Examples:
 
 type Filter = z.output<z.ZodObject<typeof FILTERS>>
 
-/** Finds the transactions that notifications name; those of refunds by their payment or their request id. */
+/** Finds the transactions that notifications name; refund notifications do so by their payment or request id. */
 async function findNamed(sql: Sql, merchants: readonly string[], filter: Filter) {
   const found = new Map<string, TransactionKey>()
   let [notifications, unplaced] = [0, 0]
@@ -67,7 +67,7 @@ const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 'e')
 
 type Notified = { id: number; isWanted: boolean; merchantCode: string; transactionIds: string[] }
 
-/** In the order of their ids, so that no page is longer than another, whatever the filter leaves out. */
+/** Reads every notification, and marks those that the filter wants, so that all pages are of the same size. */
 function selectPage(sql: Sql, merchants: readonly string[], filter: Filter, after: number) {
   const { from = null, to = null, kind = null, signature = null, unhandled = false } = filter
   return sql<Notified[]>`

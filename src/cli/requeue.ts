@@ -1,6 +1,7 @@
 import { z } from 'zod'
-import { type Asked, type ServingContext, walkListing } from '../access/listing.ts'
+import { type Asked, walkListing } from '../access/listing.ts'
 import { readMerchantCodes } from '../config/config.ts'
+import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { requireOnly } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -13,7 +14,7 @@ import { listMerchants, NO_KEY, readerOf, recordChange } from './database.ts'
 import { mayTouch, showProgress } from './print.ts'
 import { flag, Merchant } from './values.ts'
 
-/** The options of a command that counts, asks and then makes transactions due. */
+/** The options of a command that counts transactions, asks, and then makes them due. */
 export const TOUCHING = {
   merchant: Merchant,
   dryRun: flag('only count'),
@@ -49,7 +50,7 @@ export const REQUEUE = command({
       const found =
         ids.length > 0
           ? await findById(sql, merchants, ids)
-          : await findByFilter({ db, encryption: NO_KEY }, merchants, filter, sync)
+          : await findByFilter(db, merchants, filter, sync)
       const counts = { transactions: found.length }
       return await requeue(cli, sql, { operation: 'requeue', found, counts, dryRun, yes })
     })
@@ -69,14 +70,15 @@ async function findById(sql: Sql, merchants: readonly string[], ids: readonly st
   })
 }
 
-/** Finds transactions by the filters of their list, which has none by the state of sync. */
+/** Finds transactions by the filters of their list, and by the state of sync, which the list cannot filter by. */
 export async function findByFilter(
-  ctx: ServingContext,
+  db: Context['db'],
   merchants: readonly string[],
   filter: Asked<typeof TRANSACTIONS.query>,
   status?: string,
 ): Promise<TransactionKey[]> {
   const keys: TransactionKey[] = []
+  const ctx = { db, encryption: NO_KEY }
   for await (const page of walkListing(ctx, readerOf(merchants), TRANSACTIONS, filter)) {
     const found = page.filter(({ sync }) => sync.status === (status ?? sync.status))
     keys.push(...found.map(({ merchantCode, transactionId }) => ({ merchantCode, transactionId })))
@@ -87,15 +89,15 @@ export async function findByFilter(
 type Selected = {
   operation: string
   found: readonly TransactionKey[]
-  /** What was counted, of which the transactions are the last. */
+  /** What was counted, by name. */
   counts: Readonly<Record<string, number>>
   dryRun?: boolean | undefined
   yes?: boolean | undefined
 }
 
 /**
- * Leaves out transactions of accounts that left the settings, and says so: nobody would ask about them. Where the
- * command has no accounts in its settings, it takes all.
+ * Leaves out transactions of accounts that are no longer in the settings, and says so: no worker would ask about
+ * them. If the command's own settings have no accounts, it takes all.
  */
 export function skipDeparted(
   cli: Cli,
@@ -114,10 +116,7 @@ export function skipDeparted(
   return asked
 }
 
-/**
- * Says how many there are, asks, and makes them due. Where a person says no, that is a refusal; what is skipped is a
- * finding.
- */
+/** Asks for confirmation, and makes transactions due. A refusal and a transaction that is skipped are findings. */
 export async function requeue(
   cli: Cli,
   sql: Sql,
@@ -139,7 +138,7 @@ export async function requeue(
   }
 }
 
-/** Transactions of one commit, which hold their locks until its end. */
+/** How many transactions one commit changes, and keeps locked until it ends. */
 const BATCH = 500
 
 /** Makes transactions due, batch by batch, each with an entry of the audit log. */

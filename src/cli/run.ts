@@ -23,7 +23,6 @@ import { REQUEUE } from './requeue.ts'
 import { SHOW } from './show.ts'
 import { SIGNING } from './sign.ts'
 
-/** What several commands have in common, in the first word of their names. */
 const GROUPS = {
   export: 'write every row of a list, as the API has it, as CSV or lines of JSON',
   keys: 'create, list, rotate and revoke API keys; encrypt stored data again',
@@ -76,7 +75,7 @@ export async function runCli(args: readonly string[], streams: CliStreams): Prom
   }
 }
 
-/** Describes an error, one line each. Option values are never printed: they could be secrets. */
+/** Describes an error, and chooses the exit code. Option values are never printed: they could be secrets. */
 function describe(error: unknown, name: string): { lines: readonly string[]; code: number } {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return { lines: [], code: EXIT.done }
@@ -87,7 +86,7 @@ function describe(error: unknown, name: string): { lines: readonly string[]; cod
       .replace(/^(unknown option '[^'=]*)=.*$/s, "$1'")
     return { lines: [`${message}; see ${name} --help`], code: EXIT.usage }
   }
-  // The command was right, but not for this database.
+  // A ConfigError, but the command was typed correctly.
   if (error === WRONG_KEY) return { lines: WRONG_KEY.lines, code: EXIT.finding }
   if (error instanceof DomainError) {
     return { lines: [error.message.replace('?merchantCode=', '--merchant')], code: EXIT.finding }

@@ -3,7 +3,7 @@ import { describeEntry } from '../console/timeline.ts'
 import { showTo } from '../console/view.ts'
 import { describeNext, describeReceiver } from '../console/words.ts'
 import type { ReadDatabase } from '../db/reads.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
+import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import { readAccountHold } from '../decisions/holds.ts'
 import { DomainError, requireOnly } from '../errors.ts'
 import { Id } from '../http/fields.ts'
@@ -18,10 +18,9 @@ import { listMerchants, NO_KEY, openEncryption, PAGE, whileSought } from './data
 import { formatCell, formatMembers, formatTable } from './print.ts'
 import { Merchant } from './values.ts'
 
-/** Hits that are listed at most. */
 const MAX_HITS = 20
 
-/** The command line speaks English, in UTC, and writes amounts as the API does. */
+/** The command line is in English and UTC, and writes amounts as the API does. */
 const VIEW = { language: 'en', zone: 'UTC', plainAmounts: true } as const
 
 export const SHOW = command({
@@ -52,7 +51,7 @@ export const SHOW = command({
   },
 })
 
-/** Finds transactions, each once: exact matches if there are any. The search leaves out what was only asked for. */
+/** Finds transactions, each once: exact matches if there are any. The search leaves out those only asked for. */
 async function findHits(sql: ReadDatabase['sql'], merchants: readonly string[], id: string) {
   const ranked = await findObjects(sql, merchants, id, { withRefunds: true, limit: MAX_HITS })
   const exact = ranked.filter(({ rank }) => rank === 0)
@@ -65,12 +64,11 @@ async function findHits(sql: ReadDatabase['sql'], merchants: readonly string[], 
       return { ...found, id, merchantCode, transactionId: id }
     })
   }
-  const isSame = (a: TransactionKey, b: TransactionKey) =>
-    a.merchantCode === b.merchantCode && a.transactionId === b.transactionId
-  return hits.filter((hit, at) => hits.findIndex((one) => isSame(one, hit)) === at)
+  const found = hits.map(formatTransactionKey)
+  return hits.filter((hit, at) => found.indexOf(formatTransactionKey(hit)) === at)
 }
 
-/** What the API has of a transaction, and the words of the console. */
+/** Tells about a transaction: as data what the API has of it, as text the words of the console. */
 async function tellStory(cli: Cli, db: ReadDatabase, hit: TransactionKey) {
   const { sql } = db
   const { merchantCode, transactionId } = hit
@@ -141,7 +139,7 @@ async function readWhole(
   }
 }
 
-/** Without the key a story is better than none: only the receivers are missing. */
+/** Without the encryption key the story is told all the same, without receivers. */
 async function openIfSet({ env, printError }: Cli, sql: ReadDatabase['sql']) {
   try {
     return await openEncryption(sql, env)

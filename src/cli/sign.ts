@@ -63,7 +63,7 @@ export const SIGNING = [
 
 type Message = Pick<CliStreams, 'name' | 'input' | 'env'>
 
-/** Explains how the hash of a message is computed (specification 5.2). @throws UsageError, ConfigError */
+/** Shows how the hash of a message is computed (specification 5.2). @throws UsageError, ConfigError */
 export async function signMessage(message: Message, options: SigningOptions) {
   const job = await prepare(message, options)
   const { hash, lines } = compute(job)
@@ -194,7 +194,7 @@ function explainWrong(job: Job, name: string, given: unknown): string[] {
 
 const SECRET = '<secret>'
 
-/** Computes the hash of a message, and tells how without the secret; without a hash it tells why there is none. */
+/** Computes the hash of a message. The lines explain it without the secret, or say why there is none. */
 function compute({ params, rule, secret, kind, format }: Job): { hash?: string; lines: string[] } {
   try {
     const signed = listSignedParams(params, rule)
@@ -225,7 +225,7 @@ function compute({ params, rule, secret, kind, format }: Job): { hash?: string; 
 /** Shorter secrets can occur in any message by chance: redacting them would only make it unreadable. */
 const MIN_REDACTED_LENGTH = 6
 
-/** Joins lines without any secret of the job, also one that occurs in the message. */
+/** Joins lines, and hides every secret of the job in them, even one that occurs in the message. */
 function redact({ secret, otherSecrets }: Job, lines: readonly string[]): string {
   return [secret, ...otherSecrets.map((other) => other.secret)]
     .flatMap((value) => [value, value.trim()])

@@ -5,7 +5,7 @@ import { amountsByCurrency, parseCidr } from '../config/setting-types.ts'
 import { isTime } from '../http/fields.ts'
 import { compareAmounts, parseAmount } from '../money.ts'
 
-/** What is typed as an option or an argument. Each refusal says what to write instead. */
+// Schemas of typed options and arguments. Each refusal says what to write instead.
 
 function typed<T>(schema: z.ZodType<T, string>, refusal: string) {
   return z.string().transform((text, ctx): T => {
@@ -95,7 +95,7 @@ export const Network = z
 
 const isText = (text: string) => !/\p{Cc}/u.test(text) && text.isWellFormed()
 
-/** The name of a key. At every start the demo replaces the key of its own name. */
+/** At every start the demo replaces the key that is called `demo`. */
 export const KeyName = z
   .string()
   .refine(

@@ -88,7 +88,7 @@ function Reading() {
   )
 }
 
-/** Changes a person, and records it: before the write, which may end the access of who does it. */
+/** Changes a person. The change is recorded before the write, which may end the access of who does it. */
 export async function changePerson<T>(
   ctx: ConsoleContext,
   c: ConsoleRequest,
@@ -109,10 +109,10 @@ async function endOwn(ctx: ConsoleContext, c: ConsoleRequest, objectId: string):
   await changePerson(ctx, c, { personId, objectId }, (tx) => endOne(tx, personId, objectId))
 }
 
-/** The value of `?link=` with which the way in says that a link does not work. */
+/** The value of `?link=` with which the sign-in page says that a link does not work. */
 const REFUSED = 'refused'
 
-/** Serves the way in. It needs no session; the token in the path stands for one that is not there yet. */
+/** Serves the sign-in, which needs no session. The token in the path takes the place of the form token. */
 export const signInRoutes: Mount = (app, ctx) => {
   const findAddress = createAddressFinder(ctx.config.TRUSTED_PROXIES)
   const shared = { db: ctx.db, log: ctx.log, rates: createRateLimiter() }
@@ -130,7 +130,7 @@ export const signInRoutes: Mount = (app, ctx) => {
       </>,
     )
   })
-  // Whether the token is valid is not looked up: mail scanners and previews open links, too.
+  // The token is not looked up yet: mail scanners and previews open links, too.
   app.get(`${SIGN_IN}/:token`, (c) => renderButton(c, c.req.param('token')))
   app.post(`${SIGN_IN}/:token`, async (c) => {
     const address = findAddress(c.env.incoming)
@@ -189,7 +189,7 @@ function renderButton(c: ConsoleRequest, token: string) {
 export const nameMerchant = (code: string) =>
   code === EVERY_MERCHANT ? t('account.everyMerchant') : code
 
-/** @throws DomainError `not_found` for a session that is not the person's */
+/** @throws DomainError `not_found` if the session is not the person's */
 export async function endOne(tx: Tx, personId: string, sessionId: string): Promise<void> {
   const isEnded = isUuid(sessionId) && (await endSession(tx, personId, sessionId))
   if (!isEnded) throw new DomainError('not_found', 'There is no such session')

@@ -3,7 +3,7 @@ import { listDeciders } from '../access/principal.ts'
 import type { ReviewNote } from '../db/schema.ts'
 import type { Annotation } from '../decisions/discrepancies.ts'
 import { Card } from '../platform/html/components.tsx'
-import { List, Time } from './cells.tsx'
+import { List, Prose, Time } from './cells.tsx'
 import { ActionForm, listOptions, Select, TextArea } from './forms.tsx'
 import { type Action, type Asked, InvalidFieldsError, parseFields, requireText } from './page.ts'
 import { t, usePerson } from './view.ts'
@@ -75,7 +75,7 @@ export function Annotations(props: {
       <List
         items={notes.map(({ at, by, text }) => (
           <>
-            {text}{' '}
+            <Prose of={text} />{' '}
             <small class="soft">
               {t('decisions.review.noteLine', { name: by })}, <Time iso={at} />
             </small>

@@ -35,7 +35,6 @@ import { findText } from './texts/text.ts'
 import { storyRoutes } from './transaction.tsx'
 import { chooseLanguage, showTo, t, useView } from './view.ts'
 
-/** Leads whoever prefers a page to JSON to the console. */
 const leadBrowsers = createMiddleware<HttpEnv>(async (c, next) => {
   const supports = ['application/json', 'text/html']
   const type = accepts(c, { header: 'Accept', supports, default: 'application/json' })
@@ -43,7 +42,6 @@ const leadBrowsers = createMiddleware<HttpEnv>(async (c, next) => {
   return c.redirect('/console', 302)
 })
 
-/** What a browser may do with the pages: load their own files, send their own forms, and nothing inline. */
 const PAGE_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -55,7 +53,6 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Mounts the console, unless it is switched off: the pages for the people who handle money. */
 export function mountConsole(app: Hono<HttpEnv>, ctx: ConsoleContext) {
   if (ctx.config.CONSOLE === 'off') return
   app.use('/', leadBrowsers)
@@ -111,7 +108,7 @@ function createConsole(ctx: ConsoleContext): Hono<ConsoleEnv> {
   return app
 }
 
-/** No id has a NUL, and Postgres takes none in a text. */
+/** No id has a NUL, and Postgres accepts none in a text. */
 const refuseNul = createMiddleware<ConsoleEnv>(async (c, next) => {
   if (readPath(c).includes('%00')) {
     throw new DomainError('not_found', 'No id has a NUL character')
@@ -125,7 +122,6 @@ const explainUnknownPages = createMiddleware<ConsoleEnv>(async (c, next) => {
   if (c.res.status === 404 && isProblem) c.res = await respondRefusal(c, 404)
 })
 
-/** How soon a page that found no database tries again (s). */
 const RETRY_S = 5
 
 function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
@@ -146,7 +142,7 @@ function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
   return respondRefusal(c, status, { ...refresh, detail, requestId })
 }
 
-/** A form whose outcome is not known, because the database did not answer: leads back to it, filled in again. */
+/** Leads back to a form, filled in again, whose outcome is unknown because the database did not answer. */
 function respondInterrupted(ctx: ConsoleContext, c: ConsoleRequest) {
   const { person } = useView()
   const form = { action: readPath(c), fields: readFields(c), isUnsent: true }
@@ -154,7 +150,7 @@ function respondInterrupted(ctx: ConsoleContext, c: ConsoleRequest) {
   return respondRefusal(c, 503, { name: 'interrupted', refreshS: RETRY_S, refreshTo })
 }
 
-/** The token of a sign-in link must not stand in the log. */
+/** Keeps the token of a sign-in link out of the log. */
 function hideToken(path: string): string {
   return path.replace(/^(\/console\/sign-in\/).+/, '$1{token}')
 }
@@ -165,7 +161,6 @@ type Shown = Pick<PageOptions, 'refreshS' | 'refreshTo'> & {
   requestId?: string
 }
 
-/** A page that says why a request was refused: by default in the words for its status. */
 function respondRefusal(
   c: ConsoleRequest,
   status: ContentfulStatusCode,

@@ -31,12 +31,12 @@ const query = {
   to: TimeParameter,
 }
 
-/** The audit log, newest first: of the caller's accounts, and what belongs to none or to all for who covers all of them. */
+/** The audit log, the newest first. What belongs to no account or to all is shown only to who covers all. */
 export const AUDIT: Listing<typeof query, ListedEntry> = {
   name: 'audit',
   scope: 'ops',
   query,
-  // They are numbers that fit in a bigint.
+  // Ids are numbers that fit into a bigint.
   idForm: z.string().regex(/^\d{1,18}$/),
   schema: ListedEntry,
   async read({ db: { sql } }, filter, limit, after) {
@@ -53,7 +53,7 @@ export const AUDIT: Listing<typeof query, ListedEntry> = {
   },
 }
 
-/** Compares the newest entries with the filter, as `pickNewest` does: those of one object by their own index. */
+/** Compares the newest entries with the filter, as `pickNewest` does. Those of one object are read by their index. */
 function examineEntries(sql: Sql, filter: Filter<typeof query>, after: Position | undefined) {
   const { merchants, coversAll, actor, objectId, outcome, from, to } = filter
   const most = sql.unsafe(String(EXAMINED))
@@ -76,13 +76,12 @@ function examineEntries(sql: Sql, filter: Filter<typeof query>, after: Position 
     ) as audit_entries`
 }
 
-/** A write that was carried out: when (ISO 8601), by which person or key, and on which object. */
 export type ListedWrite = { at: string; actor: string; operation: string; objectId: string }
 
-/** An order system may repeat it every few seconds. */
+/** Order systems may repeat it every few seconds. */
 const SYNC = 'POST /v1/transactions/{transactionId}/sync'
 
-/** Lists what was done with objects, newest first; where that is more than the limit, it is queries that are left out. */
+/** Lists what was done with objects, the newest first. Beyond the limit, syncs are left out before all else. */
 export async function listWrites(
   sql: Sql,
   merchantCode: string,
@@ -98,10 +97,10 @@ export async function listWrites(
   return rows.map((row) => ({ ...row, at: toIso(row.at) }))
 }
 
-/** Refunds have few writes, and a cancellation is among the last. */
+/** More than enough: a refund has few writes, and a cancellation is among the last. */
 const MAX_WRITES = 500
 
-/** Finds those of some cancelled refunds that the person cancelled. */
+/** Finds which of these refunds the person cancelled. */
 export async function findWithdrawn(
   sql: Sql,
   { merchants, name }: Pick<Access, 'merchants' | 'name'>,

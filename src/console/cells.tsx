@@ -11,15 +11,13 @@ import type { NameIn, PlainKey } from './texts/text.ts'
 import { describeZone, formatClock, formatMoney, nameIn, nameZone, t, useView } from './view.ts'
 import type { Sign } from './words.ts'
 
-/** What an export writes of a cell: a number and a time are ones to the spreadsheet as well. */
+/** What an export writes into a cell. A spreadsheet takes numbers and times as such. */
 export type CellValue = string | null | { number: string } | { time: string }
 
-/** A column of a list: from the same line come its cells on the page and in every file. */
 export type ListColumn<Row> = ColumnStyle & {
   title: NameIn<'field'>
   cell: (row: Row) => Child
   value: (row: Row) => CellValue
-  /** Its title names the zone. */
   isTime?: true
   exportOnly?: boolean
 }
@@ -32,10 +30,10 @@ export function text<Row>(
   value: (row: Row) => string | null,
   options: Options = {},
 ): ListColumn<Row> {
-  return { title, value, cell: (row) => value(row) ?? '', ...options }
+  return { title, value, cell: (row) => <Prose of={value(row) ?? ''} />, ...options }
 }
 
-/** A cell of its own kind, of a table that no file is made of. */
+/** A column of any content, for tables that are not exported. */
 export function cell<Row>(
   title: Title,
   write: (row: Row) => Child,
@@ -44,7 +42,7 @@ export function cell<Row>(
   return { title, value: () => null, cell: write, ...style }
 }
 
-/** A text that leads to a page about the row; the page shows `instead` where there is no text. */
+/** A link to a page about the row. Without a text, the page shows `instead`. */
 export function link<Row>(
   title: Title,
   read: (row: Row) => [text: string | null, path: string, instead?: string],
@@ -57,7 +55,7 @@ export function link<Row>(
   return { title, value: (row) => read(row)[0], cell: write, ...options }
 }
 
-/** An amount; the files have its currency in a column of its own, so that it can be added up. */
+/** An amount. Files have its currency in another column, so that amounts can be added up. */
 export function money<Row>(
   title: Title,
   value: (row: Row) => [amount: string, currency: string | null],
@@ -76,11 +74,18 @@ export function state<Row>(title: Title, value: (row: Row) => Sign): ListColumn<
   return { title, value: (row) => value(row)[0], cell: (row) => <State of={value(row)} /> }
 }
 
+/** A text in which lines do not break at the hyphens of an id. */
+export function Prose({ of }: { of: string }) {
+  const isId = (word: string) => word.includes('-') && /\d/.test(word)
+  const words = of.split(/(\s+)/)
+  return <>{words.map((word) => (isId(word) ? <span class="id">{word}</span> : word))}</>
+}
+
 export function State({ of: [words, tone] }: { of: Sign }) {
   return <Badge tone={tone}>{words}</Badge>
 }
 
-/** A moment; the page shows `none` where there is none. */
+/** A time (ISO 8601). The page shows `none` for null. */
 export function time<Row>(
   title: Title,
   value: (row: Row) => string | null,
@@ -110,7 +115,7 @@ type RowsProps<Row> = {
   caption: string
   columns: readonly ListColumn<Row>[]
   rows: readonly Row[]
-  /** Instead of a table without rows. */
+  /** Shown instead of a table without rows. */
   empty?: string
   rowId?: (row: Row) => string
   isCompact?: boolean
@@ -124,7 +129,7 @@ export function Rows<Row>({ columns, empty, ...table }: RowsProps<Row>) {
   return <Table {...table} columns={shown} />
 }
 
-/** A time as the reader's clock shows it, bare where the zone stands elsewhere; a script adds how long ago that is. */
+/** A time in the reader's zone, which is not named if `bare`. A script adds how long ago it is. */
 export function Time({ iso, bare = false }: { iso: string; bare?: boolean }) {
   return (
     <time datetime={iso} data-relative>
@@ -133,8 +138,8 @@ export function Time({ iso, bare = false }: { iso: string; bare?: boolean }) {
   )
 }
 
-/** Formats a time (ISO 8601) to the second in the reader's zone, for sentences: `2026-11-22 17:00:00 GMT+7`. */
-export function formatTime(iso: string): string {
+/** Formats a time (ISO 8601) in the reader's zone: `2026-11-22 17:00:00 GMT+7`. */
+function formatTime(iso: string): string {
   return `${writeClock(iso)} ${describeZone(useView().zone, Date.parse(iso))}`
 }
 
@@ -147,7 +152,7 @@ const CLOCK = {
   second: '2-digit',
 } as const
 
-/** English has no order of days and months that everybody reads alike, so it has that of ISO 8601. */
+/** English has no order of day and month that everybody reads alike, so it is that of ISO 8601. */
 function writeClock(iso: string): string {
   const { language, zone: timeZone } = useView()
   if (language === 'en') return formatClock(timeZone, iso)
@@ -156,7 +161,6 @@ function writeClock(iso: string): string {
 
 type CardOptions = { title: string; id?: string; note?: Child; children?: Child }
 
-/** A table in a part of its own, with the title of that. */
 export function TableCard<Row>(props: CardOptions & Omit<RowsProps<Row>, 'caption'>) {
   const { title, id, note, children, ...table } = props
   return (
@@ -167,10 +171,11 @@ export function TableCard<Row>(props: CardOptions & Omit<RowsProps<Row>, 'captio
   )
 }
 
-/** What is known about an object, by the names of fields; what has no value is left out. */
+/** Facts by the names of fields. Those without a value are left out. */
 export function FieldFacts({ of }: { of: { readonly [name in Title]?: Child } }) {
   const rows = Object.entries(of).filter(([, value]) => value !== null && value !== undefined)
-  return <Facts rows={rows.map(([name, value]) => [nameIn('field', name), value])} />
+  const write = (value: Child) => (typeof value === 'string' ? <Prose of={value} /> : value)
+  return <Facts rows={rows.map(([name, value]) => [nameIn('field', name), write(value)])} />
 }
 
 export const id = <Row,>(title: Title, value: (row: Row) => string | null) =>

@@ -13,7 +13,7 @@ import { readGrowth } from '../refunds/evidence.ts'
 import { listExternalToDecide } from '../refunds/external-view.ts'
 import { findTransaction } from '../transactions/find-transaction.ts'
 import { Annotations, annotations } from './annotate.tsx'
-import { FieldFacts, Time } from './cells.tsx'
+import { FieldFacts, Prose, Time } from './cells.tsx'
 import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { ExternalCard, externalAction, OwnRefund } from './external.tsx'
 import { FormCard, TextArea } from './forms.tsx'
@@ -77,7 +77,9 @@ function Body({ shown }: { shown: ShownDiscrepancyPage }) {
           {(['ours', 'theirs'] as const).map((side) => (
             <div>
               <h3>{nameSource(view[side].source)}</h3>
-              <p>{say(row[side])}</p>
+              <p>
+                <Prose of={say(row[side])} />
+              </p>
             </div>
           ))}
         </div>
@@ -127,7 +129,7 @@ function State({ view: { resolvedAt, resolution } }: { view: ShownDiscrepancyPag
     : t('discrepancyPage.agreed')
   return (
     <>
-      {t('lists.resolved')} {how} <Time iso={resolvedAt} />
+      {t('lists.resolved')} <Prose of={how} /> <Time iso={resolvedAt} />
     </>
   )
 }
@@ -165,12 +167,11 @@ function describeEffect({ view, amount, currency }: ShownDiscrepancyPage): strin
     : t('discrepancyPage.resolve.entersNothing')
 }
 
-/** A payment has few refunds made elsewhere. */
 const MAX_EXTERNAL = 20
 
 type ShownDiscrepancyPage = Awaited<ReturnType<typeof readDiscrepancyPage>>
 
-/** @throws DomainError `discrepancy_not_found`, also for one of an account that the person may not see */
+/** @throws DomainError `discrepancy_not_found`, also for an account that the person may not see */
 async function findPathDiscrepancy({ db: { sql } }: ConsoleContext, c: ConsoleRequest) {
   const { merchant, id = '' } = c.req.param()
   return await findDiscrepancy(sql, narrowMerchants(c.get('access'), merchant), id)
@@ -185,7 +186,7 @@ async function readDiscrepancyPage(ctx: ConsoleContext, c: ConsoleRequest, row: 
   const payment = paymentId === null ? undefined : { merchantCode, paymentId }
   const entersGrowth = kind === 'unexplained_growth' && row.resolvedAt === null
   const [found, growth, external, deciders, mayResolve, mayDecideExternal] = await Promise.all([
-    // It may be about a transaction that is not known.
+    // The discrepancy may be about an unknown transaction.
     findTransaction(ctx, [merchantCode], transactionId).catch(() => undefined),
     payment && entersGrowth ? readGrowth(ctx.db.sql, payment) : undefined,
     payment ? listExternalToDecide(ctx, payment, named, MAX_EXTERNAL + 1) : [],
@@ -196,7 +197,7 @@ async function readDiscrepancyPage(ctx: ConsoleContext, c: ConsoleRequest, row: 
   return {
     ...{ row, view: showDiscrepancy(row), deciders, mayResolve, mayDecideExternal },
     currency: found?.transaction.currency ?? null,
-    /** What resolving it enters (decimal string). */
+    /** The amount that a resolution enters (decimal string). */
     amount: entersGrowth ? (growth?.unexplained ?? '0') : undefined,
     ...{ external, named: named.id },
   }

@@ -12,15 +12,14 @@ import type { WebhooksContext } from '../webhooks/send.ts'
 export type ConsoleEnv = {
   Bindings: HttpBindings
   Variables: HttpEnv['Variables'] & {
-    /** The person: what they do is recorded under their name. */
     access: Access
-    /** Whether the person may still do what the request was let in for: answers that take long ask again. */
+    /** Whether the person may still do what the request was allowed for. Long answers ask again. */
     isStillAllowed: () => Promise<boolean>
     form: FormFields | undefined
   }
 }
 
-/** The fields of a form, by name; of a repeated field the last. */
+/** The fields of a form by name, with the last value of a repeated one. */
 export type FormFields = Readonly<Record<string, string>>
 
 export type ConsoleRequest = HttpContext<ConsoleEnv>

@@ -5,6 +5,7 @@ import {
   id,
   List,
   type ListColumn,
+  Prose,
   Rows,
   State,
   TableCard,
@@ -78,7 +79,7 @@ export function RefundFacts({ shown, ctx }: { shown: ShownRefundPage; ctx: Conso
   )
 }
 
-/** Card payments go back the way they came. */
+/** Without a receiver, the money goes back the way it came. */
 export function nameReceiver({ view, receiver }: ShownRefundPage): string {
   const to = receiver ?? view.receiver
   return to === null ? t('decisions.asked.sameWay') : describeReceiver(to)
@@ -94,7 +95,9 @@ export function ProofCard({ proof }: { proof: RefundProof }) {
       </div>
       {proof.indications.some(({ supports }) => supports === 'neither') ? neither : null}
       <h3>{t('decisions.proof.cause')}</h3>
-      <p>{say(proof.evidence)}</p>
+      <p>
+        <Prose of={say(proof.evidence)} />
+      </p>
     </Card>
   )
 }
@@ -107,7 +110,7 @@ function Indications(props: { proof: RefundProof; supports: 'succeeded' | 'faile
       <>
         <strong>{t(`decisions.proof.kinds.${kind}`)}</strong> <Time iso={at} />
         <br />
-        {say(said)}
+        <Prose of={say(said)} />
       </>
     ))
   return (
@@ -122,7 +125,6 @@ function Indications(props: { proof: RefundProof; supports: 'succeeded' | 'faile
   )
 }
 
-/** What to ask the gateway's support, with the request id to quote and the times it was sent. */
 export function SupportCard({ shown: { view, proof } }: { shown: ShownRefundPage }) {
   const { merchantCode: account, paymentId: payment, id, amount, currency } = view
   return (

@@ -8,23 +8,23 @@ import { type CellValue, type ListColumn, nameColumn } from './cells.tsx'
 import type { ConsoleRequest } from './env.ts'
 import { formatClock, showTo, useView } from './view.ts'
 
-export type ListFile<Row> = {
+type ListFile<Row> = {
   name: string
   columns: readonly ListColumn<Row>[]
 }
 
 type Pages<Row> = AsyncGenerator<readonly Row[]>
 
-/** A spreadsheet is written as a whole: more rows take too much memory, and too long. */
+/** A spreadsheet is written as a whole. More rows would take too much memory and time. */
 export const MAX_XLSX_ROWS = 10_000
 
-/** Without it Excel takes UTF-8 for the encoding of its own system. */
+/** Without it, Excel reads the file in the encoding of its system. */
 const BYTE_ORDER_MARK = '\ufeff'
 
-/** Excel expects another separator in every second country, and takes each for one. */
+/** Which of these separates cells in Excel depends on the country. */
 const SEPARATORS = /[",;\t\r\n]/
 
-/** Rows are read as fast as the client takes them. A file that breaks off is cut, so that nobody takes it for the whole. */
+/** Reads rows as fast as the client takes them. A failure cuts the file, so that nobody takes it for complete. */
 export async function respondCsvFile<Row>(
   log: Log,
   c: ConsoleRequest,
@@ -32,7 +32,7 @@ export async function respondCsvFile<Row>(
   all: Pages<Row>,
 ): Promise<Response> {
   const pages = whileAllowed(c, all)
-  // What is refused, is before anything was sent.
+  // A refusal comes before anything is sent.
   const first = await pages.next()
   const lines = writeLines(file, first, pages)
   const requestId = c.get('requestId')
@@ -55,7 +55,7 @@ export async function respondCsvFile<Row>(
   return c.body(body, 200, describeFile(`${file.name}.csv`, 'text/csv; charset=utf-8'))
 }
 
-/** A download lasts as long as its client likes, but not longer than what the person may do. */
+/** Ends a download, which lasts as long as the client likes, once the person may no longer have it. */
 async function* whileAllowed<Row>(c: ConsoleRequest, pages: Pages<Row>): Pages<Row> {
   const isStillAllowed = c.get('isStillAllowed')
   for await (const rows of pages) {
@@ -86,7 +86,7 @@ function writeCell(value: CellValue): string {
   return 'number' in value ? value.number : formatClock(useView().zone, value.time)
 }
 
-/** Answers with all rows as a spreadsheet; undefined where there are more than it may have. */
+/** Answers with all rows as a spreadsheet; undefined if there are too many. */
 export async function respondXlsxFile<Row>(
   c: ConsoleRequest,
   { name, columns }: ListFile<Row>,
@@ -101,7 +101,7 @@ export async function respondXlsxFile<Row>(
   return c.body(await writeSheet(rows), 200, describeFile(`${name}.xlsx`, type))
 }
 
-/** A number of more than the 15 digits that a spreadsheet shows stays a text; a time is that of the reader's clock. */
+/** A number with more than the 15 digits of a spreadsheet stays a text. Times are in the reader's zone. */
 function toSheetCell(value: CellValue): SheetCell {
   if (value === null || typeof value === 'string') return value
   if ('time' in value)
@@ -119,10 +119,10 @@ const describeFile = (name: string, type: string) => ({
 
 type SheetCell = string | number | Date | null
 
-/** Ten thousand rows take a second of a processor: beside the thread that acknowledges notifications, one at a time. */
+/** Ten thousand rows take a second of a processor, which the acknowledgement of notifications needs as well. */
 const oneByOne = pLimit(1)
 
-/** The writer as a thread of its own. It is a text, because a thread cannot load TypeScript everywhere. */
+/** The code of the writing thread. It is a text, because a thread cannot load TypeScript everywhere. */
 const WRITER = `
 const { parentPort, workerData: { library, rows } } = require('node:worker_threads')
 const write = require(library)

@@ -17,7 +17,7 @@ import {
 } from '../refunds/external-view.ts'
 import { cell, type ListColumn, link, Rows, state, Time } from './cells.tsx'
 import { ActionForm, Choices, TextArea } from './forms.tsx'
-import { type Action, explainHoldsBack, parseFields, requireText } from './page.ts'
+import { type Action, explainHoldsBack, parseFields, requireText, Ticked } from './page.ts'
 import { formatMoney, t } from './view.ts'
 import { signExternal, withMore } from './words.ts'
 
@@ -47,7 +47,7 @@ export function ExternalCard(props: {
   const { path, external, row, mayDecide, named } = props
   const chosen =
     external.find(({ id }) => id === named) ??
-    // Another one is decided only by who chooses it.
+    // Any other one has to be chosen first.
     external.find((one) => isAboutExternal(row, one) && deriveExternalState(one) === 'reserved')
   const title = t('story.sections.external')
   return (
@@ -108,7 +108,7 @@ function DecideExternal(props: { path: string; chosen: ExternalRecord; mayDecide
   )
 }
 
-/** What holds back a person's own refund is up to another, or said to be decided alone. */
+/** Says that another person has to end what holds back one's own refund, or that one decides alone. */
 export function OwnRefund({ mayEnd }: { mayEnd: MayEnd }) {
   if (mayEnd === 'free') return null
   return (
@@ -121,28 +121,27 @@ const ExternalFields = z.object({
   state: z.string().catch(''),
   externalOutcome: z.enum(EXTERNAL_OUTCOMES, 'decisions.problems.outcome'),
   externalReason: requireText('decisions.problems.reason'),
-  againstEvidence: z.string().optional(),
+  againstEvidence: Ticked,
 })
 
 export const externalAction: Action<DiscrepancyRow> = {
-  // A refund made elsewhere that cannot be decided so has not changed: its amount does not fit.
+  // If it has not changed, its amount does not fit the decision.
   explain: (error) =>
     error.code === 'not_decidable' && !error.changed
       ? t('discrepancyPage.refused.notFitting')
       : explainHoldsBack(error),
   async run({ ctx, access, of: { merchantCode, paymentId }, fields }) {
-    const parsed = parseFields(ExternalFields, fields)
-    const { externalId, state, externalOutcome: outcome, externalReason: reason } = parsed
+    const { externalId, state, againstEvidence, ...given } = parseFields(ExternalFields, fields)
+    const { externalOutcome: outcome, externalReason: reason } = given
     const external = await findExternalRefund(ctx, [merchantCode], externalId)
     if (external.paymentId !== paymentId) {
       throw new DomainError('external_refund_not_found', `No external refund ${externalId}`)
     }
-    // What is read here is compared again within the commit.
+    // The state is compared again within the commit.
     if (deriveExternalState(external) !== state) {
       const detail = 'it has changed since it was shown'
       throw new DomainError('not_decidable', detail, { changed: true })
     }
-    const againstEvidence = parsed.againstEvidence === 'true'
     await resolveExternalRefund(ctx, external, { outcome, reason, againstEvidence }, access)
     return { notice: 'externalDecided' }
   },

@@ -1,13 +1,10 @@
 import type { Child } from 'hono/jsx'
 import { Card, Field } from '../platform/html/components.tsx'
-import { List } from './cells.tsx'
+import { List, Prose } from './cells.tsx'
 import { PAGE_FIELD, TOKEN_FIELD } from './session.ts'
 import { say, t, useKept, usePerson } from './view.ts'
 
-/**
- * A form that changes something: it carries the session's token, and the page that it is on, to which it leads back.
- * `fields` are hidden.
- */
+/** A form that changes something, with the session's token, the page that it leads back to, and hidden `fields`. */
 export function Form(props: {
   action: string
   stacked?: boolean
@@ -30,7 +27,7 @@ export function Form(props: {
 
 type InputProps = {
   name: string
-  /** Where several fields of a page have the same name. */
+  /** Needed if several fields of a page have the same name. */
   id?: string
   label: string
   hint?: string | undefined
@@ -39,7 +36,6 @@ type InputProps = {
   required?: boolean
 }
 
-/** A labelled field of one line. Other attributes are passed on. */
 export function TextInput(props: InputProps & { type?: string; [attribute: string]: unknown }) {
   const { name, id = name, label, hint, value = '', problem, ...more } = props
   return (
@@ -84,7 +80,7 @@ export function Select(props: InputProps & { options: readonly Option[] }) {
   )
 }
 
-/** Buttons of which one is chosen, or boxes to tick, under one title; the first is focused when there is a problem. */
+/** Radio buttons or boxes under one title. If there is a problem, the first has the focus. */
 export function Choices(props: {
   name: string
   label: string
@@ -129,20 +125,17 @@ type ActionFormProps = {
   submit?: string
   style?: 'danger' | 'quiet'
   fields?: Readonly<Record<string, string>>
-  /** What stands in the others before anything is typed. */
+  /** The initial values of the visible fields. */
   values?: Readonly<Record<string, string>>
   buttons?: Child
   children?: (field: (name: string, label: string, hint?: string) => ShownField) => Child
 }
 
-/**
- * The form of an action. What was typed and refused is shown again, and the evidence that a decision contradicts, with
- * its confirmation.
- */
+/** After a refusal, the form of an action shows what was typed, and the evidence that a decision contradicts. */
 export function ActionForm(props: ActionFormProps) {
   const { action, submit, style, fields = {}, values = {}, buttons, children } = props
   const { fields: typed, problems, evidence } = useKept(action)
-  // Another form of the action may say the opposite.
+  // The refused form may be another one of the action, which says the opposite.
   const isOwn = Object.entries(fields).every(
     ([name, value]) => name === 'version' || typed[name] === value,
   )
@@ -161,7 +154,6 @@ export function ActionForm(props: ActionFormProps) {
   )
 }
 
-/** A part of a page that is about one action: what it does, and its form. */
 export function FormCard(props: ActionFormProps & { title: string; id?: string; lead?: Child }) {
   const { title, id, lead, ...form } = props
   return (
@@ -177,7 +169,7 @@ function AgainstEvidence({ evidence }: { evidence: readonly string[] }) {
   return (
     <fieldset>
       <legend>{t('decisions.decide.against')}</legend>
-      <List items={evidence.map(say)} />
+      <List items={evidence.map((one) => <Prose of={say(one)} />)} />
       <label class="choice">
         <input type="checkbox" name="againstEvidence" value="true" autofocus />
         <span>{t('decisions.decide.againstLabel')}</span>

@@ -22,7 +22,7 @@ import { formatDuration } from './words.ts'
 
 type LineName = NameIn<'health.lines'>
 
-/** One thing that is well or not: how it stands, where to look, and the heading of docs/operations.md that says what to do, as a link names it. */
+/** The state of one thing. `runbook` is the anchor of a heading in docs/operations.md. */
 type Line = {
   name: LineName
   tone: 'bad' | 'warn' | 'good'
@@ -37,13 +37,11 @@ type Measured = Overview & {
   paused: ReturnType<ConsoleContext['gateway']['breakers']['list']>
 }
 
-/** More of a hundred calls without an answer are no accident. */
 const UNANSWERED_PERCENT = 5
 
 const judge = (isBad: boolean, isDoubtful: boolean) =>
   isBad ? 'bad' : isDoubtful ? 'warn' : 'good'
 
-/** What is looked at, in the order in which money moves. */
 const LINES: readonly ((of: Measured) => Line)[] = [
   ({ stop, sendsRefunds }) => ({
     name: 'sending',
@@ -177,7 +175,6 @@ const PLOTS: Readonly<Record<NameIn<'health.plots'>, readonly Series[]>> = {
 
 const HEIGHT = 40
 
-/** The last 24 hours as bars, the parts of each on top of one another. The same is said in words. */
 function Plot({ name, figures }: { name: keyof typeof PLOTS; figures: readonly Figures[] }) {
   const series = PLOTS[name]
   const sums = figures.map((one) => series.reduce((sum, { read }) => sum + read(one), 0))
@@ -212,7 +209,6 @@ function Plot({ name, figures }: { name: keyof typeof PLOTS; figures: readonly F
   )
 }
 
-/** The page for who is on call: what is wrong first, then a day in plots, then the processes that live. */
 export const healthPage = definePage<Overview>({
   path: '/console/health',
   scope: 'ops',

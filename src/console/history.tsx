@@ -5,17 +5,17 @@ import type { ReceivedMessage } from '../transactions/read-messages.ts'
 import type { TransactionView } from '../transactions/view.ts'
 import type { SentEvent } from '../webhooks/log.ts'
 import type { ListedWrite } from './audit-list.ts'
-import { type ListColumn, TableCard, Time, text, time } from './cells.tsx'
+import { type ListColumn, Prose, TableCard, Time, text, time } from './cells.tsx'
 import { refundPagePath } from './paths.ts'
 import type { History, Technical, TimelineEntry } from './story.ts'
 import { describeEntry } from './timeline.ts'
 import { formatMoney, t } from './view.ts'
 import { nameOperation } from './words.ts'
 
-/** What only shows how the service counts: people do not need it to follow what happened. */
+/** Changes that only show how the service counts. */
 const UNTOLD = ['amount', 'countedAmount', 'countedRefunded', 'freed', 'notification']
 
-/** Whether an entry of the timeline belongs to what people follow, and not to how it came to be known. */
+/** Whether an entry tells what happened, and not how it came to be known. */
 function isTold(entry: TimelineEntry): boolean {
   if (entry.type === 'change') return !UNTOLD.includes(entry.field)
   return entry.type === 'discrepancy'
@@ -31,7 +31,7 @@ export function HistoryParts({ history, shown, cursor }: Props & { history: Hist
   const done = writes.map((write) => {
     return { at: write.at, line: <Write {...{ write, history, shown }} /> }
   })
-  // What somebody did goes before what came of it in the same moment.
+  // What somebody did stands before its consequences of the same moment.
   const lines = [...done, ...told]
     .sort((one, other) => Date.parse(one.at) - Date.parse(other.at))
     .map(({ line }) => line)
@@ -42,15 +42,14 @@ function Write(props: { write: ListedWrite; history: History; shown: Transaction
   const { write, history, shown } = props
   const { at, actor, operation, objectId } = write
   const ofPayment = shown.payments.some(({ id }) => id === objectId)
+  const refund = history.refunds.get(objectId)?.refund
   return (
     <Line {...{ at, who: actor, title: nameOperation(operation) }}>
-      {history.refunds.has(objectId) ? (
+      {refund && (
         <a href={refundPagePath(shown.merchantCode, objectId)}>
-          {t('refunds.title', {
-            amount: formatMoney(history.refunds.get(objectId)?.refund.amount ?? '', shown.currency),
-          })}
+          {t('refunds.title', { amount: formatMoney(refund.amount, shown.currency) })}
         </a>
-      ) : null}
+      )}
       {ofPayment ? t('timeline.subject.payment', { id: objectId }) : null}
     </Line>
   )
@@ -64,7 +63,7 @@ function Line(props: { at: string; who: string; title: string; children?: Child 
         <Time iso={at} />
       </span>
       <div>
-        <strong>{who}</strong>: {title} {children}
+        <strong>{who}</strong>: <Prose of={title} /> {children}
       </div>
     </>
   )
@@ -107,7 +106,11 @@ function Entry(props: { entry: TimelineEntry; currency: string | null; id?: stri
   return (
     <>
       <Line {...{ at: entry.at, who: t(`timeline.actors.${actor}`), title }} />
-      {details.length > 0 && <div class="soft">{details.join(' · ')}</div>}
+      {details.length > 0 && (
+        <div class="soft">
+          <Prose of={details.join(' · ')} />
+        </div>
+      )}
       {received && (
         <details id={id}>
           <summary>{t('timeline.received')}</summary>
@@ -156,7 +159,7 @@ export function Messages({ messages }: { messages: readonly ReceivedMessage[] })
 
 const WEBHOOKS: readonly ListColumn<SentEvent>[] = [
   text('event', ({ type }) => type),
-  // Only the host of an address: the rest may hold a secret.
+  // Only the host is shown: the rest of an address may hold a secret.
   text('endpoint', ({ url }) =>
     url === null ? t('story.webhook.deleted') : (URL.parse(url)?.host ?? t('states.none')),
   ),

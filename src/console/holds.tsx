@@ -13,6 +13,7 @@ import {
   explainHoldsBack,
   parseFields,
   requireText,
+  Ticked,
 } from './page.ts'
 import { holdPath, nameAnchor, storyPath } from './paths.ts'
 import { t, useKept } from './view.ts'
@@ -23,8 +24,8 @@ const OPERATIONS = {
 }
 
 const HoldFields = z.object({
-  held: z.string().optional(),
-  /** Since when the hold was set that the form was shown with; empty for none. */
+  held: Ticked,
+  /** When the hold was set that the form was shown with; empty for none. */
   shown: z.string().optional(),
   reason: requireText('decisions.problems.reason'),
 })
@@ -33,8 +34,7 @@ export async function postHold(
   { ctx, access, fields }: Asked<unknown>,
   subject: HoldSubject,
 ): Promise<Done> {
-  const { held: wanted, shown: shownSince, reason } = parseFields(HoldFields, fields)
-  const held = wanted === 'true'
+  const { held, shown: shownSince, reason } = parseFields(HoldFields, fields)
   const done = held ? 'held' : 'released'
   const change = { held, reason, operation: OPERATIONS[done], shownSince }
   await changeHold(ctx, access, subject, change)
@@ -60,7 +60,6 @@ export const paymentHold = defineAction({
   },
 })
 
-/** To hold a payment or a refund, or to release the hold; what another person has to release is explained instead. */
 export function HoldForm(props: {
   target: 'payment' | 'refund'
   merchantCode: string
@@ -71,7 +70,9 @@ export function HoldForm(props: {
   const { target, merchantCode, id, hold: set, mayRelease } = props
   const isHeld = set !== null
   const action = holdPath(target, merchantCode, id)
-  const isTyped = useKept(action).fields.reason !== undefined
+  const { held: wanted, reason } = useKept(action).fields
+  // What was typed to hold it does not stand in the form that releases it.
+  const typed = wanted === String(!isHeld) ? reason : undefined
   if (isHeld && mayRelease === 'another') {
     return <p class="soft">{t('story.actions.releaseByAnother')}</p>
   }
@@ -79,17 +80,18 @@ export function HoldForm(props: {
     ? t('story.actions.holdHint')
     : t(mayRelease === 'self' ? 'story.actions.releaseBySelf' : 'story.actions.releaseHint')
   const hold = target === 'payment' ? 'story.actions.holdPayment' : 'story.actions.holdRefund'
-  // What was typed into one form never stands in the other, when an open page takes over what has changed.
+  // The two forms have different ids: an open page that refreshes itself does not move what was typed to the other.
   const name = `${isHeld ? 'release' : 'hold'}-${nameAnchor(target, id)}`
   const form = { action, fields: { held: String(!isHeld), shown: set?.since ?? '' } }
   return (
-    <details id={name} open={isTyped}>
+    <details id={name} open={typed !== undefined}>
       <summary>{t(isHeld ? 'story.actions.release' : 'story.actions.hold')}</summary>
       <ActionForm {...form} submit={t(isHeld ? 'story.actions.release' : hold)}>
         {(field) => (
           <TextInput
             {...field('reason', t('field.reason'), hint)}
             {...{ id: `reason-${name}`, type: 'text', maxlength: 500, required: true }}
+            value={typed}
           />
         )}
       </ActionForm>

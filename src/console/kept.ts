@@ -5,12 +5,12 @@ import { listKeys, type NoticeCode } from './texts/text.ts'
 
 type KeepingContext = Pick<ConsoleContext, 'encryption' | 'now'>
 
-/** Whose it is, and of which page: what was kept opens for no other. */
-export type Owner = { personId: string; path: string }
+/** The person and the page for which something is kept. It opens for no others. */
+type Owner = { personId: string; path: string }
 
 export const KEPT_S = 3_600
 
-/** With all else that a request carries it has to fit into what servers and proxies take. */
+/** An address has to fit into what servers and proxies take, together with the rest of a request. */
 const MAX_LENGTH = 6_000
 const MAX_TEXT = 100_000
 
@@ -20,21 +20,22 @@ const placeOf = ({ personId, path }: Owner) =>
 const Content = z.strictObject({ at: z.number(), content: z.unknown() })
 
 /**
- * Seals something for the address of a page, where Back and reload find it again: it outlives a failover, and each tab
- * has its own. @returns undefined for too much
+ * Seals something for the address of a page, where Back and reload find it again. It survives a failover, and each
+ * tab has its own.
+ * @returns undefined if it is too long
  */
 export function seal(
   { encryption, now }: KeepingContext,
   owner: Owner,
   content: unknown,
 ): string | undefined {
-  // Compressed: a long list in Vietnamese fits as well.
+  // Compressed, so that a long list in Vietnamese fits.
   const text = deflateRawSync(JSON.stringify({ at: now().getTime(), content })).toString('base64')
   const sealed = encryption.encrypt(text, placeOf(owner)).toString('base64url')
   return sealed.length > MAX_LENGTH ? undefined : sealed
 }
 
-/** @returns undefined for what was sealed for another person or page, longer ago, or is none of ours */
+/** @returns undefined if it was sealed for another person or page, too long ago, or not by this service */
 export function open<T>(
   { encryption, now }: KeepingContext,
   owner: Owner,
@@ -44,7 +45,7 @@ export function open<T>(
 ): T | undefined {
   try {
     const sealed = Buffer.from(token, 'base64url')
-    // Decoding skips what is not Base64: only the text that was issued is taken.
+    // Decoding skips what is not Base64, but only the issued text is accepted.
     if (sealed.toString('base64url') !== token) return undefined
     const compressed = Buffer.from(encryption.decrypt(sealed, placeOf(owner)), 'base64')
     const text = inflateRawSync(compressed, { maxOutputLength: MAX_TEXT }).toString()
@@ -57,23 +58,21 @@ export function open<T>(
 
 const Texts = z.record(z.string(), z.string())
 
-/** A form that was not carried out: what was typed, what is wrong with it, and what happened instead. */
 export const KeptForm = z.strictObject({
   action: z.string(),
   fields: Texts,
   problems: Texts.default({}),
   alerts: z.array(z.string()).default([]),
-  /** Where more about that stands. */
   links: z.array(z.strictObject({ text: z.string(), href: z.string() })).default([]),
-  /** What the decision contradicts: it can be confirmed. */
+  /** What the decision contradicts. The person can confirm it all the same. */
   evidence: z.array(z.string()).default([]),
-  /** It was never sent, because the session had ended or the database was away. */
+  /** The session had ended or the database was away: the person sends it again. */
   isUnsent: z.boolean().default(false),
 })
 
 export type KeptForm = z.infer<typeof KeptForm>
 
-/** The address of a page that shows a form again; what is too much for it is left out. */
+/** Returns the address of a page that shows a form again, without its fields if they are too long. */
 export function pageWith(
   ctx: KeepingContext,
   personId: string,
@@ -88,12 +87,12 @@ export function pageWith(
   return url.pathname + url.search
 }
 
-/** How long an address says what was done (s). Whoever opens it later sees what is so by then. */
+/** How long an address says what was done (s). Later it may no longer be true. */
 const SAID_S = 60
 
 const Notice = z.enum(listKeys('notice'))
 
-/** The address of a page that says what was done, to this person and for a minute: no link makes it say what nobody did. */
+/** Returns the address of a page that says what was done. It is sealed, so that no link says what was not done. */
 export function pageSaying(
   ctx: KeepingContext,
   personId: string,

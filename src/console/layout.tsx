@@ -13,20 +13,19 @@ import { Form } from './forms.tsx'
 import type { NameIn } from './texts/text.ts'
 import { can, hasRole, t, useView } from './view.ts'
 
-export type PageName = NameIn<'frame.pages'>
+type PageName = NameIn<'frame.pages'>
 
 export type PageOptions = {
-  /** The text of the page's only `<h1>`, and of the browser's tab. */
+  /** The text of the only `<h1>` and of the browser's tab. */
   title: string
   current?: PageName
   status?: ContentfulStatusCode
   notice?: string | undefined
-  /** Reloads the page after so many seconds, or opens another one of the console. */
+  /** After this time the page is loaded again, or another one of the console is. */
   refreshS?: number
   refreshTo?: string
 }
 
-/** The pages of the navigation: a person sees those of their scope or role. */
 const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: Role }[] = [
   { name: 'tasks', path: '/console' },
   { name: 'transactions', path: '/console/transactions', scope: 'payments:read' },
@@ -172,21 +171,15 @@ input[type=date]:focus-within { outline: 3px solid var(--accent); outline-offset
 .copy { min-width: 1.75rem; min-height: 1.5rem; padding: 0 .4rem; font-size: .8125rem; }
 `
 
-type Asset = { path: string; type: string; body: string }
-
-/** Names a file by its content, so that browsers may keep it for ever. */
-function nameAsset(name: string, extension: string, type: string, body: string): Asset {
+/** Names a file by its content, so that browsers may keep it forever. */
+function nameAsset(extension: string, type: string, body: string) {
   const hash = createHash('sha256').update(body).digest('hex').slice(0, 16)
-  return { path: `/console/assets/${name}.${hash}.${extension}`, type, body }
+  return { path: `/console/assets/console.${hash}.${extension}`, type, body }
 }
 
-const style = nameAsset('console', 'css', 'text/css; charset=utf-8', CONSOLE_STYLE)
-const script = nameAsset(
-  'console',
-  'js',
-  'text/javascript; charset=utf-8',
-  readFileSync(new URL('./assets/console.js', import.meta.url), 'utf8'),
-)
+const style = nameAsset('css', 'text/css; charset=utf-8', CONSOLE_STYLE)
+const code = readFileSync(new URL('./assets/console.js', import.meta.url), 'utf8')
+const script = nameAsset('js', 'text/javascript; charset=utf-8', code)
 
 export function assetRoutes(): Hono {
   const app = new Hono()
@@ -198,6 +191,6 @@ export function assetRoutes(): Hono {
       }),
     )
   }
-  // Pages of another version name other files: no one signs in for them.
+  // Pages of another version name other files, which must not lead to the sign-in.
   return app.get('/console/assets/*', (c) => c.notFound())
 }

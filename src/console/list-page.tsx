@@ -13,7 +13,7 @@ import type { Mount } from './page.ts'
 import type { NameIn } from './texts/text.ts'
 import { listTexts, nameIn, nameZone, requireScope, t, toRange, useView } from './view.ts'
 
-/** A page about a listing: its columns, and the words for what its filters can be set to. */
+/** `choices` are the groups of texts for the values of filters. */
 type ListPage<Query extends z.ZodRawShape, Row extends object> = {
   name: NameIn<'frame.pages'>
   listing: Listing<Query, Row>
@@ -21,7 +21,7 @@ type ListPage<Query extends z.ZodRawShape, Row extends object> = {
   columns: readonly ListColumn<Row>[]
 }
 
-/** Defines a list at `/console/{name}`: as pages, and as files of all that the filters leave. */
+/** Defines a list at `/console/{name}`, as pages and as files of everything that the filters leave. */
 export function defineList<Query extends z.ZodRawShape, Row extends object>(
   listing: Listing<Query, Row>,
   page: Omit<ListPage<Query, NoInfer<Row>>, 'listing'>,
@@ -52,7 +52,7 @@ async function respondList<Query extends z.ZodRawShape, Row extends object>(
     if (response) return response
     throw new DomainError('invalid_request', t('lists.tooMany', { most: String(MAX_XLSX_ROWS) }))
   }
-  // A filter that cannot be read leaves everything out: more than was asked for would be misleading.
+  // With an unreadable filter the list is empty: more rows than were asked for would mislead.
   const page = asked
     ? await readListing(ctx, access, listing, { ...asked, merchantCode, limit: PAGE_ROWS, cursor })
     : { data: [], nextCursor: null }
@@ -63,7 +63,7 @@ async function respondList<Query extends z.ZodRawShape, Row extends object>(
   )
 }
 
-/** A phone shows them without much scrolling. */
+/** As many as a phone shows without much scrolling. */
 const PAGE_ROWS = 25
 
 function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
@@ -140,7 +140,7 @@ function findKind(name: string, isChoice: boolean) {
   return isChoice ? 'choice' : 'text'
 }
 
-/** Reads the filters as a person set them: days are those of their zone. @returns what to ask for, or what is wrong */
+/** Reads the filters of a person, whose days are those of their zone. @returns what to ask for, or what is wrong */
 function readFilters<Query extends z.ZodRawShape>(
   { query }: Pick<Listing<Query, object>, 'query'>,
   given: Readonly<Record<string, string>>,

@@ -116,7 +116,7 @@ export const LISTS: readonly Mount[] = [
 const paymentPath = (of: TransactionKey & { id: string }) =>
   storyPath(of, nameAnchor('payment', of.id))
 
-/** What was paid, or what the last attempt to pay was for. */
+/** What was paid, or else the amount of the last attempt. */
 function findAmount({ paidAmount, payments }: TransactionView): string {
   return /[1-9]/.test(paidAmount) ? paidAmount : (payments.at(-1)?.amount ?? paidAmount)
 }

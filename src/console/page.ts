@@ -23,22 +23,22 @@ export type Asked<Subject> = {
   fields: FormFields
 }
 
-/** Where an action leads: by default to its page, with a message. */
+/** Where an action leads, by default to its page, and with which message. */
 export type Done = { notice?: NoticeCode; to?: string }
 
 export type Action<Subject> = Needs & {
-  /** Finds what the form is about, where its page does not. */
+  /** Finds what the form is about, if its page does not. */
   load?: PageDefinition<Subject>['load']
-  /** @throws InvalidFieldsError, DomainError for what is refused; nothing was done then */
+  /** @throws InvalidFieldsError, DomainError if it is refused; then nothing was done */
   run(asked: Asked<Subject>): Promise<Done>
-  /** A refusal in words; undefined for one that has a page of its own. */
+  /** Explains a refusal; undefined for one that has a page of its own. */
   explain?(error: DomainError): string | undefined
 }
 
-/** A page: what it is about, what it shows, and what its forms do, each by the rest of its path. */
-export type PageDefinition<Subject> = Needs & {
+/** What a page is about, what it shows, and what its forms do, by the rest of their paths. */
+type PageDefinition<Subject> = Needs & {
   path: string
-  /** Finds what the path names. @throws DomainError when there is no such thing, or the person may not see it */
+  /** Finds what the path names. @throws DomainError if there is no such thing, or the person may not see it */
   load(ctx: ConsoleContext, c: ConsoleRequest): Promise<Subject> | Subject
   show(ctx: ConsoleContext, c: ConsoleRequest, of: Subject): Promise<PageOptions & { body: Child }>
   actions?: Readonly<Record<string, Action<Subject>>>
@@ -46,7 +46,7 @@ export type PageDefinition<Subject> = Needs & {
 
 export type Mount = (app: Hono<ConsoleEnv>, ctx: ConsoleContext) => void
 
-/** Defines a page. Every form of it ends in a redirect, so that Back and reload work everywhere. */
+/** Defines a page. Its forms end in a redirect, so that Back and reload work everywhere. */
 export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
   const { path, actions = {} } = page
   return (app, ctx) => {
@@ -62,13 +62,13 @@ export function definePage<Subject>(page: PageDefinition<Subject>): Mount {
         return named.slice(0, named.length - parts).join('/')
       }
       const { scope = page.scope, role = page.role, load = page.load } = action
-      const definition = { ...action, scope, role, load, pageOf }
-      defineAction({ ...definition, path: name === '' ? path : `${path}/${name}` })(app, ctx)
+      const own = name === '' ? path : `${path}/${name}`
+      defineAction({ ...action, scope, role, load, pageOf, path: own })(app, ctx)
     }
   }
 }
 
-/** Defines what a form does whose page has another path. */
+/** Defines an action that is not under the path of its page. */
 export function defineAction<Subject>(
   action: Action<Subject> &
     Pick<PageDefinition<Subject>, 'path' | 'load'> & {
@@ -84,7 +84,7 @@ export function defineAction<Subject>(
   }
 }
 
-/** The page as the person had it open, with its query, if the form says so. */
+/** Returns the page as the person had it open, with its query, if the form names it. */
 function choosePage(c: ConsoleRequest, path: string): string {
   const page = namePage(c)
   return page.split('?')[0] === path ? page : path
@@ -95,7 +95,7 @@ function require(c: ConsoleRequest, { scope, role }: Needs): void {
   if (role !== undefined) requireRole(c, role)
 }
 
-/** The method and route of a request, as the audit log names it. */
+/** Names a request in the audit log by its method and route. */
 export function nameOperation(c: ConsoleRequest): string {
   const route = matchedRoutes(c).at(-1)?.path ?? c.req.path
   return `${c.req.method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`
@@ -103,7 +103,7 @@ export function nameOperation(c: ConsoleRequest): string {
 
 type Back = Partial<Omit<KeptForm, 'action' | 'problems'>> & { code?: RefusalCode }
 
-/** A form is not carried out: what is wrong with its fields, by name, and what else its page shows. */
+/** A form is not carried out. `problems` are by the names of its fields; `back` is what else its page shows. */
 export class InvalidFieldsError extends Error {
   readonly problems: Readonly<Record<string, string>>
   readonly back: Back
@@ -114,7 +114,7 @@ export class InvalidFieldsError extends Error {
   }
 }
 
-/** Carries out a form. What was refused is shown on the page as it is now, with the form filled in and the reason. */
+/** Carries out a form. A refusal leads back to the page, with the reason and the form filled in. */
 async function carryOut<Subject>(
   ctx: ConsoleContext,
   c: ConsoleRequest,
@@ -134,45 +134,49 @@ async function carryOut<Subject>(
       c.set('refusal', code)
       return leadBack({ problems: { ...error.problems }, ...back })
     }
-    const alert =
-      error instanceof DomainError ? (action.explain ?? explainRefusal)(error) : undefined
-    if (!(error instanceof DomainError) || alert === undefined) throw error
+    if (!(error instanceof DomainError)) throw error
+    const alert = (action.explain ?? explainRefusal)(error)
+    if (alert === undefined) throw error
     c.set('refusal', error.code)
     return leadBack({ alerts: [alert], evidence: [...error.evidence] })
   }
 }
 
-export function explainRefusal(error: DomainError): string | undefined {
+function explainRefusal(error: DomainError): string | undefined {
   if (error.changed) return t('decisions.refused.changed')
   return findIn('decisions.refused', error.code)
 }
 
-/** The same of what holds a refund back: whoever asked for that refund may not end it. */
+/** Explains a refusal to end what holds a refund back, which whoever asked for the refund may not do. */
 export const explainHoldsBack = (error: DomainError) =>
   error.code === 'same_person' ? t('discrepancyPage.refused.same_person') : explainRefusal(error)
 
-/** Line breaks of a text area become spaces: reasons are one line. */
-const OneLine = z.string().transform((text) => text.replaceAll(/\s+/g, ' ').trim())
+/** Reasons are one line: line breaks of a text area become spaces. */
+const OneLine = z
+  .string()
+  .default('')
+  .transform((text) => text.replaceAll(/\s+/g, ' ').trim())
 
 const isReason = (text: string) => Reason.safeParse(text).success
+const TOO_LONG = 'decisions.problems.tooLong' satisfies PlainKey
 
-export const OptionalText = z
+export const OptionalText = OneLine.refine(isReason, TOO_LONG).transform((text) =>
+  text === '' ? undefined : text,
+)
+
+export const requireText = (missing: PlainKey) =>
+  OneLine.refine((text) => text !== '', { message: missing, abort: true }).refine(
+    isReason,
+    TOO_LONG,
+  )
+
+/** A box, or what a hidden field says in place of one. */
+export const Ticked = z
   .string()
   .optional()
-  .pipe(OneLine.prefault(''))
-  .refine(isReason, 'decisions.problems.tooLong' satisfies PlainKey)
-  .transform((text) => (text === '' ? undefined : text))
+  .transform((value) => value === 'true')
 
-export function requireText(missing: PlainKey) {
-  return z
-    .string()
-    .optional()
-    .pipe(OneLine.prefault(''))
-    .refine((text) => text !== '', { message: missing, abort: true })
-    .refine(isReason, 'decisions.problems.tooLong' satisfies PlainKey)
-}
-
-/** The messages of the schema are keys of texts; of each field the first problem is shown. */
+/** The schema's messages are keys of texts. @throws InvalidFieldsError with the first problem of each field */
 export function parseFields<T>(schema: z.ZodType<T>, fields: FormFields): T {
   const parsed = schema.safeParse(fields)
   if (parsed.success) return parsed.data

@@ -1,9 +1,9 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
 
-/** Ids may hold any printable character. */
+/** Encodes the parts, since ids may hold any printable character. */
 const join = (...parts: readonly string[]) => `/console/${parts.map(encodeURIComponent).join('/')}`
 
-/** The `id` attribute of what a story shows of a payment or a refund. */
+/** Names the `id` attribute of a payment or a refund in a story. */
 export const nameAnchor = (kind: 'payment' | 'refund', id: string) =>
   `${kind}-${encodeURIComponent(id)}`
 

@@ -56,7 +56,7 @@ const PEOPLE: readonly ListColumn<ListedPerson>[] = [
   time('lastSeen', ({ lastUsedAt }) => lastUsedAt, 'people.never'),
 ]
 
-/** The admins' page: who may use the console, and the form that adds one. An admin sees those whose accounts they have all. */
+/** The page for admins. An admin sees the people who have no accounts but those of the admin. */
 export const peoplePage = definePage({
   path: PATH,
   role: 'admin',
@@ -100,7 +100,7 @@ const NewPerson = z.object({
   merchants: z.array(z.string()).min(1),
 })
 
-/** Reads the form of a new person. Accounts that the admin cannot give are none of its fields. */
+/** Reads the form of a new person, but only accounts that the admin can give. */
 function readPerson(fields: FormFields, access: Access) {
   const { data, error } = NewPerson.safeParse({
     name: fields.name ?? '',
@@ -143,7 +143,7 @@ function AddForm({ access }: { access: Access }) {
   )
 }
 
-/** Its page shows it for an hour to who made it. */
+/** The page shows the link for an hour to who made it. */
 const MadeLink = z.strictObject({ url: z.string(), until: z.string() })
 
 export const personPage = definePage({
@@ -177,7 +177,7 @@ export const personPage = definePage({
       },
     },
     end: {
-      // A double click ends it once, and is told so.
+      // After a double click, the second request is told that the access has ended.
       load: (ctx, c) => findPathPerson(ctx.db.sql, c, true),
       async run({ ctx, c, of: { id: personId } }) {
         await changePerson(ctx, c, { personId }, async (tx) => {
@@ -225,7 +225,7 @@ function PersonBody(props: {
   )
 }
 
-/** @throws DomainError `not_found`, also for a person with accounts that the admin does not have */
+/** @throws DomainError `not_found`, also for a person who has accounts that the admin does not have */
 async function findPathPerson(
   tx: Sql | Tx,
   c: ConsoleRequest,

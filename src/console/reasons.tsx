@@ -12,17 +12,16 @@ const PATH = '/console/reasons'
 
 const USUAL = listKeys('reasons.default').map((name) => `reasons.default.${name}` as const)
 
-/** The usual reasons: as they are stored, in English, and in the reader's language. */
+/** Lists the usual reasons as they are stored, in English, and in the reader's language. */
 export const listUsualReasons = () =>
   USUAL.map((key) => [findText('en', key) ?? key, t(key)] as const)
 
-/** A reason in the reader's language, if it is a usual one, also before a remark. */
+/** Translates a usual reason into the reader's language, also before a remark. */
 export function nameReason(stored: string): string {
   const usual = listUsualReasons().find(([own]) => `${stored}:`.startsWith(`${own}:`))
   return usual === undefined ? stored : usual[1] + stored.slice(usual[0].length)
 }
 
-/** The page on which admins keep the reasons that their accounts offer: a list, one a line. */
 export const reasonsPage = definePage<string>({
   path: PATH,
   role: 'admin',

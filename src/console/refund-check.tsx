@@ -28,19 +28,19 @@ import type { RefundSubject } from './refund-targets.tsx'
 import { formatMoney, t, useKept, usePerson } from './view.ts'
 import { describeReceiver, signRefund } from './words.ts'
 
-/** What a form was shown for. It travels with the form, which makes at most one refund, however often it is sent. */
+/** What a form was shown for. It travels with the form, which makes at most one refund however often it is sent. */
 export const Shown = z.object({
   /** Made when the form is shown: the idempotency key of its refund. */
   form: z.string().regex(/^[\w-]{24}$/),
   /** The version for `expectedVersion`. */
   seen: z.string(),
-  /** The newest refund; empty where there was none. Those after it are new. */
+  /** The newest refund, or empty for none. Those after it are new. */
   last: z.string(),
 })
 
 export type Shown = z.infer<typeof Shown>
 
-/** A refund that was checked: sealed, it is what the person confirms. */
+/** A checked refund, which is sealed for the person to confirm. */
 export const Checked = Shown.extend({
   amount: z.string(),
   receiver: Receiver.optional(),
@@ -54,7 +54,6 @@ export const listSent = (checked: Checked): FormFields => ({
   ...{ ...checked.typed, ...checked.receiver, ...Shown.parse(checked) },
 })
 
-/** A refund as the domain takes it. */
 export function toRequest(
   { target }: RefundSubject,
   of: Pick<Checked, 'seen' | 'reason'> & {
@@ -66,7 +65,7 @@ export function toRequest(
   return { amount, receiver, reason, expectedVersion, ...target }
 }
 
-/** What would be sent, to be confirmed. A page of its own, so that it works without a script. */
+/** Shows what would be sent, to be confirmed. A page of its own works without a script. */
 export async function renderCheck(
   ctx: ConsoleContext,
   access: Access,
@@ -114,7 +113,7 @@ export async function renderCheck(
   )
 }
 
-/** In words, with the whole account number: it is compared with what the customer wrote. */
+/** Says what would be sent, with the whole account number, to be compared with what the customer wrote. */
 function describe({ currency }: RefundSubject, { amount, receiver: to }: Checked): string {
   const words = to
     ? t('refundForm.preview.toAccount', {
@@ -165,7 +164,7 @@ const REFUNDS: readonly ListColumn<Listed>[] = [
   ]),
 ]
 
-/** The refunds that there are, newest first. @param last the newest that is known; undefined for all of them */
+/** @param props `last` is the newest refund that is known; undefined if all are */
 export function RefundsSoFar(props: { refunds: readonly RefundView[]; last: string | undefined }) {
   const { refunds, last } = props
   if (refunds.length === 0) return null

@@ -8,7 +8,7 @@ import type { RefundSubject } from './refund-targets.tsx'
 import type { PlainKey } from './texts/text.ts'
 import { formatMoney, listTexts, t } from './view.ts'
 
-/** Longer values are cut, so that a page stays small whatever was sent. */
+/** Longer values are cut, so that the page stays small whatever was sent. */
 const MAX_VALUE = 1_000
 
 const Value = z
@@ -16,7 +16,7 @@ const Value = z
   .catch('')
   .transform((text) => text.slice(0, MAX_VALUE).toWellFormed())
 
-/** The fields of the form, in the order of the page; missing ones are empty. */
+/** The fields of the form. Missing ones are empty. */
 const Values = z.object({
   amountKind: Value,
   amount: Value,
@@ -27,7 +27,7 @@ const Values = z.object({
   reasonText: Value,
 })
 
-export type RefundValues = Readonly<z.output<typeof Values>>
+type RefundValues = Readonly<z.output<typeof Values>>
 
 export const readValues = (form: FormFields): RefundValues => Values.parse(form)
 
@@ -35,7 +35,7 @@ export const RECEIVER_FIELDS = ['accountName', 'accountNumber', 'swiftCode'] as 
 
 type FieldProblems = Partial<Record<keyof RefundValues, string>>
 
-/** An amount left out stands for all that is left. */
+/** Without an amount, everything that is left is refunded. */
 type PreparedRefund = {
   amount: string | undefined
   receiver: Receiver | undefined
@@ -44,17 +44,16 @@ type PreparedRefund = {
 
 export const OTHER_REASON = 'other'
 
-/** The most characters of a remark: with a reason of 80 it fits into what a refund stores. */
+/** The most characters of a remark. With a reason of 80 it fits into what a refund stores. */
 export const MAX_REMARK = 400
 
-export type ParsedValues =
+type ParsedValues =
   | { refund: PreparedRefund; problems?: undefined }
   | { refund?: undefined; problems: FieldProblems }
 
 /**
- * Parses the values as the API would, but for amounts: those are read as people write them, so that `37.000` is as
- * much as `37,000` and `37.000 VND`.
- * @param asked whether the payment needs a receiver, its currency, and the reasons that may be chosen
+ * Parses the values like the API, but amounts as people write them: `37.000` is as much as `37,000` and `37.000 VND`.
+ * @param asked what the payment needs, and the reasons that may be chosen
  */
 export function parseValues(
   values: RefundValues,
@@ -68,10 +67,10 @@ export function parseValues(
   return { refund: { amount, receiver, reason } }
 }
 
-/** Digits with separators, and a currency behind them: nothing else stands in an amount that money is sent by. */
+/** Digits with separators, then a currency. Nothing else is taken for an amount of money to send. */
 const WRITTEN = /^\s*\d[\d., \u00a0]*(?:([A-Za-z]{3})|([₫đĐ]))?\s*$/u
 
-/** A thousand and more, or a part of one with three decimals. */
+/** Either a thousand and more, or a number with three decimals. */
 const EITHER = /^\s*\d{1,3}[.,]\d{3}\D*$/u
 
 function parseAmount(
@@ -93,7 +92,7 @@ function parseAmount(
     return value
   }
   if (amountKind !== 'all') problems.amountKind = t('refundForm.problems.amountKind')
-  // A part that was typed is meant, whatever is chosen beside it.
+  // Whoever typed a part means it, although all is chosen beside it.
   else if (typed !== '') {
     problems.amountKind = t('refundForm.problems.bothKinds', { amount: typed })
   }
@@ -133,10 +132,10 @@ function parseReason(
   return undefined
 }
 
-/** A refusal in words: beside the fields that can mend it, or else above the form. */
+/** A refusal in words: beside the fields that can fix it, or else above the form. */
 type ExplainedRefusal = { problems?: FieldProblems; alert?: string | undefined }
 
-/** @returns undefined for a refusal that is not about the refund */
+/** @returns undefined if the refusal is not about the refund */
 export function explainRefundRefusal(
   { code, extra, errors }: DomainError,
   subject: RefundSubject,
@@ -144,10 +143,10 @@ export function explainRefundRefusal(
 ): ExplainedRefusal | undefined {
   const { obstacle, warnings } = subject
   const show = (amount: string) => formatMoney(amount, subject.currency)
-  // What concerns the amount stands beside it, unless the person chose all that is left.
+  // A problem with the amount stands beside it, unless the person chose all that is left.
   const besideAmount = (amount: string, alert: string | undefined) =>
     amountKind === 'part' ? { problems: { amount } } : { alert }
-  // The page is read anew after the refusal, so that the reason it shows is the present one.
+  // The page is read again after the refusal, so it shows the present reason.
   const unless = (isSaid: boolean, alert: PlainKey) => ({ alert: isSaid ? undefined : t(alert) })
   switch (code) {
     case 'exceeds_refundable': {

@@ -21,7 +21,7 @@ import {
 } from './refund-check.tsx'
 import { explainRefundRefusal, parseValues, readValues } from './refund-fields.ts'
 import { type RefundSubject, readPayment, readSurplus } from './refund-targets.tsx'
-import { t, useKept, usePerson } from './view.ts'
+import { keepTexts, t, useKept, usePerson } from './view.ts'
 
 export const refundFormRoutes: readonly Mount[] = [
   defineForm('/console/payments/:merchant/:id/refund', readPayment),
@@ -52,7 +52,7 @@ function defineForm(path: string, read: typeof readPayment): Mount {
     },
     actions: {
       '': {
-        // What is not about the refund has a page of its own.
+        // A refusal that is not about the refund has a page of its own.
         explain: () => undefined,
         async run(asked) {
           const { ctx, c, of, fields } = asked
@@ -64,7 +64,7 @@ function defineForm(path: string, read: typeof readPayment): Mount {
           } catch (error) {
             const isRefused = error instanceof StaleVersionError || error instanceof DomainError
             if (!isRefused) throw error
-            // What is refused stands beside its field or above the form, as it is now.
+            // The refusal is explained by the present state, beside its field or above the form.
             throw explain(error, await load(ctx, c), checked ? listSent(checked) : fields)
           }
         },
@@ -92,7 +92,7 @@ function FormBody(props: {
   const { obstacle, warnings, version, refunds } = subject
   const { fields } = useKept(subject.path)
   const form = randomBytes(18).toString('base64url')
-  // The same form: a refund that was requested by it without an answer is not requested again.
+  // It stays the same form: if the answer to its request was lost, it does not request another refund.
   const { data: again } = Shown.safeParse(fields)
   const hidden = again ?? { form, seen: version, last: refunds[0]?.id ?? '' }
   return (
@@ -108,7 +108,6 @@ function FormBody(props: {
   )
 }
 
-/** What was typed is filled into a new form. */
 const expire = (fields: FormFields) =>
   new InvalidFieldsError(
     {},
@@ -125,7 +124,7 @@ async function check({ ctx, access, of: subject, fields }: Asking): Promise<Done
   if (!parsed.refund) throw new InvalidFieldsError({ ...parsed.problems }, { alerts })
   const request = toRequest(subject, { ...shown.data, ...parsed.refund })
   const previewed = await previewRefund(ctx, access, [subject.merchantCode], request)
-  // What is shown is what is sent, also where all that is left was chosen. The receiver is in it as it is sent.
+  // The amount that is shown is the one that is sent, also for all that is left. The receiver is part of the refund.
   const { accountName: _, accountNumber: __, swiftCode: ___, ...typed } = values
   const content: z.input<typeof Checked> = {
     ...{ ...shown.data, ...parsed.refund, amount: previewed.amount, typed },
@@ -149,11 +148,11 @@ async function confirm({ ctx, access, of: subject }: Asking, checked: Checked): 
   return { to, notice: needsApproval ? 'refundAwaiting' : 'refundRequested' }
 }
 
-/** @throws the refusal, if it is not about the refund */
+/** @throws the error if it is not about the refund */
 function explain(error: Error, subject: RefundSubject, sent: FormFields): InvalidFieldsError {
   const values = readValues(sent)
   if (error instanceof StaleVersionError) {
-    // A new form; of the refunds that are listed with it, those behind the last one known are new.
+    // A new form, whose list marks the refunds after the last known one as new.
     const fields = { ...values, last: sent.last ?? '' }
     return new InvalidFieldsError({}, { alerts: [t('refundForm.alerts.stale')], fields })
   }
@@ -164,12 +163,9 @@ function explain(error: Error, subject: RefundSubject, sent: FormFields): Invali
   const path = refundId && storyPath(subject, nameAnchor('refund', refundId))
   return new InvalidFieldsError(problems ?? {}, {
     code: error.code,
-    alerts: [
-      ...(problems ? [t('refundForm.alerts.corrections')] : []),
-      ...(alert === undefined ? [] : [alert]),
-    ],
+    alerts: keepTexts([problems && t('refundForm.alerts.corrections'), alert]),
     links: path ? [{ text: t('refundForm.alerts.openRefund'), href: path }] : [],
-    // A key that belongs to a refund can make no other one.
+    // A key that belongs to one refund cannot request another.
     fields: error.code === 'idempotency_key_reused' ? values : { ...sent },
   })
 }

@@ -29,18 +29,18 @@ import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { can, t } from './view.ts'
 import { formatTimeLeft } from './words.ts'
 
-/** Discrepancies of a transaction that are looked through for those of one refund. */
+/** How many discrepancies of the transaction are searched for those of the refund. */
 const MAX_DISCREPANCIES = 50
 
 export type ShownRefundPage = Awaited<ReturnType<typeof readRefundPage>>
 
-/** @throws DomainError `refund_not_found`, also for one of an account that the person may not see */
+/** @throws DomainError `refund_not_found`, also for an account that the person may not see */
 export async function findPathRefund(ctx: ConsoleContext, c: ConsoleRequest): Promise<FoundRefund> {
   const { merchant, refundId = '' } = c.req.param()
   return await findRefund(ctx, narrowMerchants(c.get('access'), merchant), refundId)
 }
 
-/** Reads everything the page of a refund shows. The version comes first: what changes later makes it outdated. */
+/** Reads what the page of a refund shows. The version is read first, so that any later change makes it outdated. */
 export async function readRefundPage(
   ctx: ConsoleContext,
   c: ConsoleRequest,
@@ -63,7 +63,6 @@ export async function readRefundPage(
   ])
   const growth = await readGrowth(ctx.db.sql, refund)
   const standing = await readStanding(ctx.db.sql, refund, access)
-  /** How the person stands to it, and what else may be in the way of a decision. */
   const beside: Circumstances = {
     ...standing,
     notified: await isNotified(ctx.db.sql, refund),
@@ -79,7 +78,7 @@ export async function readRefundPage(
   }
 }
 
-/** While it is not sent, people compare it with what the customer wrote. */
+/** People compare the receiver with what the customer wrote, as long as the refund is not sent. */
 function readReceiver({ encryption }: ConsoleContext, { refund }: FoundRefund) {
   const { status, receiver, refundId } = refund
   if (receiver === null || !STATES[status].unsent) return undefined
@@ -88,7 +87,7 @@ function readReceiver({ encryption }: ConsoleContext, { refund }: FoundRefund) {
 
 export type Offers = ReturnType<typeof findOffers>
 
-/** Finds what a person may do with a refund now. The domain checks each of it again. */
+/** Finds what the person may do with the refund now. The domain checks each action again. */
 export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage) {
   const { found, view, decidable, beside } = shown
   const find = (decision: Decision) => findObstacle(decidable, decision, ctx.config, beside)
@@ -105,13 +104,13 @@ export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage) {
   ]
   const isAny = offered.approve || offered.cancel || outcomes.length > 0 || obstacles.length > 0
   const again = outcomes.some((outcome) => needsAnother(decidable, outcome, beside))
-  // The evidence stands beside the decision, or explains why there is none yet.
+  // The evidence is shown with the decision, or explains why there is none yet.
   const isShown = STATES[decidable.status].awaited || decidable.status === 'needs_review'
   return {
     ...{ ...offered, decline: isOffered('decline') },
-    /** To say that it happened, of a refund whose success was only concluded. */
+    /** Whether a success that was only inferred can be confirmed. */
     confirm: view.inferred && outcomes.includes('succeeded'),
-    /** Nobody else can decide, so the person may: it is recorded. */
+    /** The person may decide because nobody else can, and this is recorded. */
     alone: beside.asked && beside.alone ? ('asked' as const) : again ? ('decided' as const) : null,
     annotate: can('ops') && (isShown || shown.review.notes.length > 0),
     showsProof: isShown || outcomes.length > 0,
@@ -119,10 +118,10 @@ export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage) {
   }
 }
 
-/** Decisions that end a refund as one that was not sent, or send it. */
+/** The decisions about a refund that was not sent. */
 const UNSENT = ['approve', 'decline', 'cancel'] as const
 
-/** Why nothing can be decided; beside what can, only what another person can decide, or the same one later. */
+/** Explains why no outcome can be decided, or which ones only another person can decide, or this one only later. */
 function explainOutcomes(
   find: (decision: Decision) => Obstacle | undefined,
   offered: readonly RefundOutcome[],
@@ -135,7 +134,7 @@ function explainOutcomes(
     return isOfOthers ? explain(obstacle) : []
   })
   if (ofOthers.length > 0) return ofOthers
-  // Before it is sent there are the approval and the cancellation, which explain themselves.
+  // Before the refund is sent, the approval and the cancellation explain themselves.
   return offered.length > 0 || first?.why === 'not_sent' ? [] : explain(first)
 }
 

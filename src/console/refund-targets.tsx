@@ -16,15 +16,14 @@ import type { ShownTransaction } from '../transactions/types.ts'
 import { FieldFacts, id, type ListColumn, link, money, Rows } from './cells.tsx'
 import type { ConsoleContext } from './env.ts'
 import { refundPath, storyPath, surplusPath } from './paths.ts'
-import { formatMoney, t } from './view.ts'
+import { formatMoney, keepTexts, t } from './view.ts'
 import { describeMethod, nameKnown } from './words.ts'
 
-/** What a form refunds, as it is now. Amounts are decimal strings. */
+/** What a form refunds. Amounts are decimal strings. */
 export type RefundSubject = {
   merchantCode: string
   transactionId: string
   paymentId: string | undefined
-  /** As the domain names it. */
   target: { paymentId: string } | { transactionId: string }
   path: string
   title: string
@@ -51,7 +50,7 @@ export async function readPayment(
   const merchants = narrowMerchants(access, merchantCode)
   const found = await findPayment(ctx, merchants, id)
   const { transactionId } = found.payment
-  // Its version, its payments and what is left of them are of one moment.
+  // The version, the payments and what is left of them have to be of the same moment.
   const { transaction, payments } = await findTransaction(ctx, merchants, transactionId)
   const listed = payments.find(({ paymentId }) => paymentId === id)
   if (!listed) throw new DomainError('unavailable', `Payment ${id} is moving; open it again`)
@@ -203,11 +202,11 @@ async function listNewestRefunds(ctx: ConsoleContext, filter: RefundFilter): Pro
   return rows.slice(0, SHOWN_REFUNDS).map((one) => showRefund(ctx.encryption, one))
 }
 
-/** Explains what would keep a refund from being requested, although something is left. */
+/** Explains what keeps a refund from being requested although something is left. */
 function warnOfHolds({ config }: ConsoleContext, hold: StoredHold, accountHold: StoredHold) {
-  return [
-    ...(hold ? [t('refundForm.alerts.held', { reason: hold.reason })] : []),
-    ...(accountHold ? [t('refundForm.alerts.accountHeld', { reason: accountHold.reason })] : []),
-    ...(config.REFUNDS_ENABLED ? [] : [t('refundForm.alerts.disabled')]),
-  ]
+  return keepTexts([
+    hold && t('refundForm.alerts.held', { reason: hold.reason }),
+    accountHold && t('refundForm.alerts.accountHeld', { reason: accountHold.reason }),
+    !config.REFUNDS_ENABLED && t('refundForm.alerts.disabled'),
+  ])
 }

@@ -17,6 +17,7 @@ import {
   OptionalText,
   parseFields,
   requireText,
+  Ticked,
 } from './page.ts'
 import { discrepancyPath, refundPagePath } from './paths.ts'
 import {
@@ -30,22 +31,16 @@ import { isOpen } from './story-refunds.tsx'
 import { can, formatMoney, t } from './view.ts'
 import { nameKind } from './words.ts'
 
-/** The version that the page was shown for; anything else counts as another version. */
-const Version = z.string().catch('')
-
 const reason = requireText('decisions.problems.reason')
 
-type Asked = Parameters<typeof decideRefund>[2]
-
-/** A form that decides, with the version that the person was shown. */
 const decide = (
   { scope }: (typeof DECISIONS)[Decision],
-  schema: z.ZodType<Asked>,
+  schema: z.ZodType<Parameters<typeof decideRefund>[2]>,
 ): Action<FoundRefund> => ({
   scope,
   async run({ ctx, access, of, fields }) {
     const asked = parseFields(schema, fields)
-    await decideRefund(ctx, of, { ...asked, shown: Version.parse(fields.version) }, access)
+    await decideRefund(ctx, of, { ...asked, shown: fields.version ?? '' }, access)
     return { notice: NOTICES[asked.decision] }
   },
 })
@@ -65,11 +60,9 @@ const Resolution = z
   .object({
     outcome: z.enum(OUTCOMES, 'decisions.problems.outcome'),
     reason,
-    againstEvidence: z.string().optional(),
+    againstEvidence: Ticked,
   })
-  .transform(({ outcome: decision, againstEvidence, ...given }) => {
-    return { ...given, decision, againstEvidence: againstEvidence === 'true' }
-  })
+  .transform(({ outcome: decision, ...given }) => ({ ...given, decision }))
 
 const Cancellation = z
   .object({ cancelReason: reason })
@@ -173,7 +166,7 @@ function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
   )
 }
 
-/** To say that a refund happened whose success was only concluded: one click. */
+/** Confirms with one click a success that was only inferred. */
 function ConfirmCard({ shown }: { shown: ShownRefundPage }) {
   const reason = t('decisions.confirm.reason')
   return (
@@ -186,7 +179,6 @@ function ConfirmCard({ shown }: { shown: ShownRefundPage }) {
   )
 }
 
-/** To decide the outcome. The confirmation appears once the decision turned out to contradict the evidence. */
 function DecideCard({ shown, offers }: { shown: ShownRefundPage; offers: Offers }) {
   const { outcomes, alone } = offers
   const options = outcomes.map((value) => ({
@@ -239,7 +231,7 @@ function HoldCard({ shown: { view, mayRelease } }: { shown: ShownRefundPage }) {
   )
 }
 
-/** Of a refund with an open discrepancy, that one is assigned and noted. */
+/** If the refund has an open discrepancy, people are assigned and notes are taken there. */
 function Review({ shown }: { shown: ShownRefundPage }) {
   const { discrepancies, review, deciders } = shown
   if (discrepancies.length === 0)

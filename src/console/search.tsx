@@ -34,7 +34,6 @@ type Hit = SearchHit & {
   isExact: boolean
 }
 
-/** Serves the first page: what waits for a person, or what they search for. Asks the gateway about what is not found. */
 export const searchRoutes: Mount = (app, ctx) => {
   app
     .get('/console', async (c) => {
@@ -80,7 +79,7 @@ async function showSearch(ctx: ConsoleContext, c: ConsoleRequest, q: string) {
   )
 }
 
-/** Leads to the only result, or to the only transaction of all that has exactly this id; else a person has to choose. */
+/** Leads to the only hit, or to the only transaction of all exact hits. Otherwise the person has to choose. */
 function chooseTarget(hits: readonly Hit[]): string | undefined {
   const exact = hits.filter(({ isExact }) => isExact)
   const candidates = exact.length > 0 ? exact : hits
@@ -92,7 +91,7 @@ function chooseTarget(hits: readonly Hit[]): string | undefined {
 }
 
 function pathOf(hit: Hit): string {
-  // The story shows the newest refunds only.
+  // The story shows only the newest refunds.
   if (hit.type === 'refund') return refundPagePath(hit.merchantCode, hit.id)
   return storyPath(hit, hit.type === 'payment' ? nameAnchor('payment', hit.id) : undefined)
 }
@@ -134,7 +133,7 @@ function NothingFound({ q }: { q: string }) {
   )
 }
 
-/** Whether a text may be the id of a transaction: no sentence, no short number. */
+/** Whether a text may be the id of a transaction, which is neither a sentence nor a short number. */
 const looksLikeId = (q: string) => /^[A-Za-z0-9][\w.:-]{7,127}$/.test(q) && /\d/.test(q)
 
 function Ask({ id }: { id: string }) {
@@ -168,22 +167,20 @@ async function findHits(
     const ofRefunds = found.filter(({ type }) => type === 'refund')
     const listIds = (code: string) =>
       ofRefunds.filter(({ merchantCode }) => merchantCode === code).map(({ id }) => id)
-    const [transactions, ...refunds] = await Promise.all([
+    const [transactions, ...records] = await Promise.all([
       readTransactions(sql, found),
       ...merchants.map((code) => readRefunds(sql, code, listIds(code))),
     ])
+    const refunds = records.flat().map(({ refund }) => refund)
     return found.flatMap(({ rank, ...hit }) => {
       const of = transactions.get(formatTransactionKey(hit))
       if (!of) return []
       const { type, id, merchantCode } = hit
       const payment =
         type === 'payment' ? of.payments.find(({ paymentId }) => paymentId === id) : undefined
-      const refund = refunds
-        .flat()
-        .map((one) => one.refund)
-        .find(
-          (one) => type === 'refund' && one.refundId === id && one.merchantCode === merchantCode,
-        )
+      const refund = refunds.find(
+        (one) => type === 'refund' && one.refundId === id && one.merchantCode === merchantCode,
+      )
       const at = toIso(refund?.requestedAt ?? payment?.firstSeenAt ?? of.transaction.firstSeenAt)
       return [{ ...hit, of: of.transaction, payment, refund, at, isExact: rank === 0 }]
     })

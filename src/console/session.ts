@@ -16,18 +16,18 @@ export const TOKEN_FIELD = 'formToken'
 
 export const PAGE_FIELD = 'formPage'
 
-/** A path of the console, other than the way in and the files of its pages. */
+/** A page of the console that needs a session. */
 const OWN_PAGE = /^\/console(?!\/(?:sign-in|assets))(?:[/?][\x21-\x7e]*)?$/
 
-/** An unsafe request that did not come from a form of this session. */
+/** An unsafe request did not come from a form of this session. */
 export class ForeignFormError extends Error {}
 
 export function isUnsafe(c: ConsoleRequest): boolean {
   return c.req.method !== 'GET' && c.req.method !== 'HEAD'
 }
 
-/** Refuses unsafe requests of other origins, by what the browser itself says, and reads the fields of the others. */
-export function readOwnForms({ config }: Pick<ConsoleContext, 'config'>) {
+/** Refuses unsafe requests of other origins, which the browser names, and reads the fields of the others. */
+export function readOwnForms({ config }: Settings) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     if (isUnsafe(c)) {
       if (c.req.header('sec-fetch-site') !== 'same-origin') throw new ForeignFormError()
@@ -37,7 +37,7 @@ export function readOwnForms({ config }: Pick<ConsoleContext, 'config'>) {
   })
 }
 
-export function protectForms(ctx: Pick<ConsoleContext, 'config'>) {
+export function protectForms(ctx: Settings) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     if (isUnsafe(c) && !carriesToken(c, readCookie(ctx, c, 'session') ?? '')) {
       throw new ForeignFormError()
@@ -52,7 +52,7 @@ function carriesToken(c: ConsoleRequest, sessionToken: string): boolean {
   return given.length === expected.length && timingSafeEqual(given, expected)
 }
 
-/** Makes a form token of a session. Each differs, and none needs to be stored: it proves that its maker knew the session. */
+/** Makes a form token. Each differs, and none is stored: it proves that its maker knew the session's token. */
 export function makeFormToken(sessionToken: string): string {
   const nonce = randomBytes(12).toString('base64url')
   return `${nonce}.${sign(sessionToken, nonce)}`
@@ -66,12 +66,12 @@ export function readFields(c: ConsoleRequest): FormFields {
   return typed
 }
 
-/** The path of a request as links and forms write it; `c.req.path` is decoded. */
+/** Returns the path as links and forms write it: `c.req.path` is decoded. */
 export const readPath = (c: ConsoleRequest) => new URL(c.req.url).pathname
 
 /**
- * The page that shows the form of a request, or the page itself: its path and query, as it can be opened again. That of
- * a download is its list: a browser that is led into a file stays where it was.
+ * Names the page of a request or of the form that it sent, with its query, so that it can be opened again. For a
+ * download it is the list: a browser that is led to a file stays on its page.
  */
 export function namePage(c: ConsoleRequest): string {
   const given = isUnsafe(c) ? (c.get('form')?.[PAGE_FIELD] ?? '') : c.req.url
@@ -88,14 +88,14 @@ const MAX_AGE_S = { session: SESSION_MINUTES * 60, page: KEPT_S }
 
 type CookieName = keyof typeof MAX_AGE_S
 
-/** Plain http on this machine, where cookies cannot be `Secure` in every browser; any sign of a proxy's TLS counts. */
+/** Over plain http on this machine not every browser takes a `Secure` cookie. Any sign of TLS at a proxy counts. */
 function isLocal({ config }: Settings, c: ConsoleRequest): boolean {
   if (config.CONSOLE_BASE_URL?.startsWith('https:')) return false
   if (c.req.header('x-forwarded-proto')?.includes('https')) return false
   return isLoopback(new URL(c.req.url).hostname)
 }
 
-/** With the prefix no other host, not even one of the same domain, can set the cookie (RFC 6265bis, 4.1.3.2). */
+/** With the prefix no other host can set the cookie, not even one of the same domain (RFC 6265bis, 4.1.3.2). */
 function nameCookie(ctx: Settings, c: ConsoleRequest, name: CookieName): string {
   return isLocal(ctx, c) ? name : `__Host-${name}`
 }
@@ -104,7 +104,6 @@ export function readCookie(ctx: Settings, c: ConsoleRequest, name: CookieName): 
   return getCookie(c, nameCookie(ctx, c, name))
 }
 
-/** Sets one of the console's own cookies: scripts cannot read it, and other sites' requests do not carry it. */
 export function writeCookie(ctx: Settings, c: ConsoleRequest, name: CookieName, value: string) {
   setCookie(c, nameCookie(ctx, c, name), value, {
     path: '/',
@@ -121,12 +120,12 @@ export function removeCookie(ctx: Settings, c: ConsoleRequest, name: CookieName)
 
 export const SIGN_IN = '/console/sign-in'
 
-/** A live refresh of an open page: it is sent while no one is there, too, so it does not keep the session alive. */
+/** Whether an open page refreshes itself. That does not keep the session alive: perhaps nobody is there. */
 export function isRefresh(c: ConsoleRequest): boolean {
   return c.req.header('x-refresh') === '1'
 }
 
-/** Without a live session it leads to the sign-in page, and from there back, with what was typed. */
+/** Leads whoever has no live session to the sign-in, and from there back with what was typed. */
 export function requireSession(ctx: ConsoleContext) {
   return createMiddleware<ConsoleEnv>(async (c, next) => {
     const token = readCookie(ctx, c, 'session')
@@ -179,16 +178,16 @@ function leadToSignIn(
   return c.redirect(SIGN_IN, 303)
 }
 
-/** Where a person was when the session ended, and what they had sent from there. */
+/** The page of a person when the session ended, and the form that they had sent from there. */
 const Then = z.strictObject({ page: z.string(), form: KeptForm.optional() })
 
 const ANYBODY = 'anybody'
 const ownerOf = (personId: string) => ({ personId, path: 'then' })
 
-/** Sealed it has to fit into a cookie of 4,096 bytes (RFC 6265, 6.1). */
+/** Sealed, it has to fit into a cookie of 4,096 bytes (RFC 6265, 6.1). */
 const MAX_COOKIE = 3_900
 
-/** Keeps the page of a request until the sign-in; what was typed there only the same person gets back. */
+/** Keeps the page of a request until the sign-in. What was typed there is given back only to the same person. */
 function rememberPage(ctx: ConsoleContext, c: ConsoleRequest, personId: string | undefined): void {
   const page = namePage(c)
   const fields = readFields(c)
@@ -206,7 +205,7 @@ function rememberPage(ctx: ConsoleContext, c: ConsoleRequest, personId: string |
   if (empty !== undefined && empty.length <= MAX_COOKIE) writeCookie(ctx, c, 'page', empty)
 }
 
-/** Where a person is led after the sign-in: to what was remembered for them or for anybody, which is then forgotten. */
+/** Returns the page that was remembered for the person or for anybody, and forgets it. */
 export function recallPage(ctx: ConsoleContext, c: ConsoleRequest, personId: string): string {
   const kept = readCookie(ctx, c, 'page')
   if (kept === undefined) return '/console'

@@ -24,7 +24,7 @@ import { HoldFacts, HoldForm } from './holds.tsx'
 import { discrepancyPath, nameAnchor, refundPath, storyPath, surplusPath } from './paths.ts'
 import type { Story } from './story.ts'
 import { Next } from './story-refunds.tsx'
-import { can, formatMoney, t } from './view.ts'
+import { can, formatMoney, keepTexts, t } from './view.ts'
 import {
   describeMethod,
   describeSide,
@@ -39,13 +39,13 @@ type Props = { story: Story; shown: TransactionView }
 export function Warnings({ story, shown }: Props) {
   const { accountHold, surplus } = story
   const { merchantCode, sameOrder, currency, sync } = shown
-  const texts = [
+  const texts = keepTexts([
     shown.duplicatePayment && t('story.warnings.duplicate'),
     surplus && t('story.warnings.surplus', { amount: formatMoney(surplus, currency) }),
     accountHold && t('story.warnings.accountHeld', accountHold),
     sync.status === 'abandoned' && t('story.warnings.abandoned'),
     sync.status === 'unconfirmed' && t('story.warnings.unconfirmed'),
-  ].filter((text) => typeof text === 'string')
+  ])
   return (
     <>
       {texts.map((text) => (
@@ -115,7 +115,7 @@ export function SyncCard({ shown }: { shown: TransactionView }) {
   )
 }
 
-/** The clocks of database and process differ by less (ms). */
+/** The clocks of the database and this process differ by less (ms). */
 const SLACK_MS = 1_000
 
 export function Actions({ story, shown }: Props) {

@@ -28,10 +28,10 @@ import { nameAnchor, refundPagePath } from './paths.ts'
 import { nameReason } from './reasons.tsx'
 import type { Story } from './story.ts'
 import type { NameIn } from './texts/text.ts'
-import { can, formatMoney, t } from './view.ts'
+import { can, formatMoney, keepTexts, t } from './view.ts'
 import * as words from './words.ts'
 
-export type StoryRefund = ReturnType<typeof listStoryRefunds>[number]
+type StoryRefund = ReturnType<typeof listStoryRefunds>[number]
 
 export function listStoryRefunds(ctx: ConsoleContext, story: Story, shown: TransactionView) {
   return (story.refunds?.listed ?? []).map((found) => {
@@ -85,14 +85,14 @@ const COLUMNS: readonly ListColumn<StoryRefund>[] = [
 ]
 
 function listOutcome({ receiver, gatewayReference, ...shown }: RefundView): string[] {
-  return [
+  return keepTexts([
     shown.hold && t('story.heldBy', shown.hold),
     shown.failure && words.describeFailure(shown.failure),
-    shown.approval?.decision ? words.describeApproval(shown.approval) : null,
+    shown.approval?.decision && words.describeApproval(shown.approval),
     shown.resolution && words.describeResolution(shown.resolution),
     receiver && `${t('field.receiver')} ${words.describeReceiver(receiver)}`,
     gatewayReference && `${t('field.gatewayReference')} ${gatewayReference}`,
-  ].filter((line) => line !== null)
+  ])
 }
 
 export function Refunds({ story, rows }: { story: Story; rows: readonly StoryRefund[] }) {
@@ -133,7 +133,7 @@ export const Next = ({ step: { text: said, at } }: { step: words.NextStep }) => 
   </>
 )
 
-/** A hold has an effect: it may be sent, for the first time or again. */
+/** Whether a hold would have an effect: the refund may be sent, or sent again. */
 export const isOpen = ({ status }: Pick<RefundView, 'status'>) =>
   STATES[status].unsent || status === 'unknown'
 

@@ -23,7 +23,7 @@ const LIMITS = {
 
 export type Story = Awaited<ReturnType<typeof readStory>>
 
-/** What the first page about a transaction shows, as far as the person may read it; the rest is undefined. */
+/** Reads what the first page about a transaction shows. What the person may not read is undefined. */
 export async function readStory(ctx: ConsoleContext, access: Access, found: FoundTransaction) {
   const { transaction: key, payments } = found
   const { merchantCode } = key
@@ -116,7 +116,7 @@ export async function readTechnical(
   return { timeline, messages, webhooks }
 }
 
-/** A page of the timeline, and the time behind which it begins. */
+/** Reads a page of the timeline, and the time after which it begins. */
 async function readTimelinePage(
   ctx: ConsoleContext,
   key: TransactionKey,

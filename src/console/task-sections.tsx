@@ -33,7 +33,6 @@ import type { NameIn } from './texts/text.ts'
 import { count, formatMoney, t } from './view.ts'
 import { formatDuration, formatTimeLeft, nameKind, nameRequester, signRefund } from './words.ts'
 
-/** For whom a section is read, and from where on. */
 type Given = { ctx: ConsoleContext; access: Access; cursor: string | undefined }
 
 export type Section = {
@@ -73,7 +72,7 @@ function define<Row>(
   }
 }
 
-/** After so long a refund without an outcome is worth a look, even if a person cannot decide it yet (ms). */
+/** After this time (ms) a refund without an outcome is worth a look, even if nobody can decide it yet. */
 const OVERDUE_MS = 86_400_000
 
 const readOverdueMs = ({ config }: ConsoleContext) =>
@@ -105,7 +104,6 @@ const TONES: Record<ReturnType<typeof rateKind>, Tone> = {
   low: 'soft',
 }
 
-/** Endpoints that fail or were disabled: since when and why, the last answer, and the newest event that failed. */
 const ENDPOINTS: readonly ListColumn<TroubledEndpoint>[] = [
   id('address', ({ url }) => url),
   cell('since', ({ failingSince, disabledAt, disabledReason }) => {
@@ -151,7 +149,7 @@ const ENDPOINTS: readonly ListColumn<TroubledEndpoint>[] = [
   ),
 ]
 
-/** The kinds whose surplus an agent refunds. */
+/** The kinds of discrepancies whose surplus an agent refunds. */
 const PAID_TWICE: readonly DiscrepancyKind[] = ['order_paid_twice', 'duplicate_payment']
 
 export const SECTIONS: readonly Section[] = [
@@ -215,13 +213,13 @@ export const SECTIONS: readonly Section[] = [
 
 type OpenDiscrepancy = DiscrepancyRow & OrderFacts
 
-/** What is left of it now: a refund that is under way is no task any more. */
+/** What is left of the surplus: a refund that is under way is no longer a task. */
 async function Surplus({ ctx, one }: { ctx: ConsoleContext; one: OpenDiscrepancy }) {
   const surplus = await readSurplus(ctx.db.sql, one)
   return <>{surplus ? formatMoney(surplus, one.currency) : t('tasks.surplus.none')}</>
 }
 
-/** The transactions of an order that was paid twice tell the same; the one that was found first stands for them. */
+/** The transactions of an order tell of the same double payment, so only the one found first is listed. */
 async function readPaidTwice(given: Given): Promise<Page<OpenDiscrepancy>> {
   const { data, nextCursor } = await readDiscrepancies(PAID_TWICE)(given)
   const orderOf = ({ merchantCode, orderId, transactionId }: OpenDiscrepancy) =>
@@ -230,10 +228,10 @@ async function readPaidTwice(given: Given): Promise<Page<OpenDiscrepancy>> {
   return { data: [...byOrder.values()].toReversed(), nextCursor }
 }
 
-/** What a person asked for so long ago is not shown to them any more (ms). */
+/** How long (ms) a person is shown a refund that they asked for. */
 const OWN_FOR_MS = 7 * 86_400_000
 
-/** The refunds that a person asked for lately and that did not arrive. */
+/** Reads the refunds that the person asked for lately and that did not arrive. */
 async function readOwn({ ctx, access }: Given) {
   const { merchants, name: requestedBy } = access
   const from = new Date(ctx.now().getTime() - OWN_FOR_MS).toISOString()
@@ -249,7 +247,7 @@ async function readOwn({ ctx, access }: Given) {
   return { data: rows.map(({ refund, order }) => ({ ...refund, ...order })), nextCursor: null }
 }
 
-/** @param readMs how long they have waited at least */
+/** @param readMs returns the least time that they have waited */
 function readWaiting(statuses: readonly WaitingStatus[], readMs = (_: ConsoleContext) => 0) {
   const locate = ({ waitingSince, refundId: id, merchantCode }: WaitingRefund): Position => {
     return { time: waitingSince, id, merchantCode }
@@ -262,7 +260,7 @@ function readWaiting(statuses: readonly WaitingStatus[], readMs = (_: ConsoleCon
     })
 }
 
-/** They are in the order of their kinds: the kind belongs to the position. */
+/** The order is by kind, so the kind belongs to the position. */
 function readDiscrepancies(only?: readonly DiscrepancyKind[]) {
   const locate = ({ at, kind, id, merchantCode }: OpenDiscrepancy): Position => {
     return { time: at, id: `${kind} ${id}`, merchantCode }
@@ -276,7 +274,7 @@ function readDiscrepancies(only?: readonly DiscrepancyKind[]) {
     })
 }
 
-/** More than this many failing endpoints are one problem, not many. */
+/** More failing endpoints are one problem, not many. */
 const MAX_ENDPOINTS = 50
 
 async function readEndpoints({ ctx, access }: Given): Promise<Page<TroubledEndpoint>> {

@@ -16,7 +16,7 @@ const SHOWN = 10
 
 const COUNTED_FOR_MS = 15_000
 
-/** Counts what waits for a person, for the navigation of every page: as far as the sections count, and not more often. */
+/** Counts what waits for a person, as far as the sections show it, for the navigation of every page. */
 export function createTaskCount(ctx: ConsoleContext) {
   const counted = new Map<string, { until: number; count: Promise<string | undefined> }>()
   return createMiddleware<ConsoleEnv>(async (c, next) => {
@@ -25,13 +25,13 @@ export function createTaskCount(ctx: ConsoleContext) {
     person.countTasks = () => {
       for (const [id, { until }] of counted) if (until <= now) counted.delete(id)
       const known = counted.get(person.id)?.count
-      // A page without its count is better than none, as where the database is away.
+      // A page without the count is better than none, for example while the database is away.
       const count = known ?? countTasks(ctx, c.get('access')).catch(() => undefined)
       if (!known) counted.set(person.id, { until: now + COUNTED_FOR_MS, count })
       return count
     }
     await next()
-    // What the person has just done does not wait any more.
+    // What the person has just done no longer waits.
     if (isUnsafe(c)) counted.delete(person.id)
   })
 }
@@ -62,7 +62,6 @@ async function loadSections(
   })
 }
 
-/** Shows what waits for the person: every section with its oldest entries, or one section page by page. */
 export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise<Response> {
   const access = c.get('access')
   const visible = listVisible(access)
@@ -95,7 +94,6 @@ export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise
   )
 }
 
-/** The first entries lead to the section, and that to its next page. */
 function SectionCard(props: {
   of: Shown
   lead: string

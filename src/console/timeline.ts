@@ -1,21 +1,18 @@
 import type { TimelineEntry } from './story.ts'
 import type { NameIn } from './texts/text.ts'
-import { count, findIn, formatMoney, nameIn, say, t } from './view.ts'
+import { count, findIn, formatMoney, keepTexts, nameIn, say, t } from './view.ts'
 import { nameKind, withMore } from './words.ts'
 
-type Entry = TimelineEntry
-type Actor = NameIn<'timeline.actors'>
-
-export type EntryWords = {
-  actor: Actor
-  /** What happened, in a sentence without its subject. */
+type EntryWords = {
+  actor: NameIn<'timeline.actors'>
+  /** A sentence without its subject. */
   title: string
   details: readonly string[]
-  /** What was received, as text. */
+  /** What was received, as a text. */
   received?: string | null
 }
 
-export function describeEntry(entry: Entry, currency: string | null): EntryWords {
+export function describeEntry(entry: TimelineEntry, currency: string | null): EntryWords {
   switch (entry.type) {
     case 'ipn':
       return describeNotification(entry)
@@ -41,25 +38,23 @@ export function describeEntry(entry: Entry, currency: string | null): EntryWords
   }
 }
 
-type Of<Type extends Entry['type']> = Extract<Entry, { type: Type }>
+type Of<Type extends TimelineEntry['type']> = Extract<TimelineEntry, { type: Type }>
 
 function describeNotification(entry: Of<'ipn'>): EntryWords {
   const { code, message, amount, currency, paymentId, requestId, deliveries } = entry
   return {
     actor: 'gateway',
     title: entry.kind === 'refund' ? t('timeline.ipn.refund') : t('timeline.ipn.payment'),
-    details: [
-      ...(code === null ? [] : [withMore(t('timeline.code', { code }), message)]),
-      ...(amount === null
-        ? []
-        : [t('timeline.ipn.amount', { amount: formatMoney(amount, currency) })]),
-      ...(paymentId === null ? [] : [t('timeline.ipn.ofPayment', { id: paymentId })]),
-      ...(requestId === null ? [] : [t('timeline.ipn.ofRefund', { id: requestId })]),
+    details: keepTexts([
+      code !== null && withMore(t('timeline.code', { code }), message),
+      amount !== null && t('timeline.ipn.amount', { amount: formatMoney(amount, currency) }),
+      paymentId !== null && t('timeline.ipn.ofPayment', { id: paymentId }),
+      requestId !== null && t('timeline.ipn.ofRefund', { id: requestId }),
       nameIn('timeline.ipn.signatures', entry.signature),
-      ...(entry.recut ? [t('timeline.ipn.recut')] : []),
-      ...(deliveries > 1 ? [count('timeline.ipn.deliveries', deliveries)] : []),
+      entry.recut && t('timeline.ipn.recut'),
+      deliveries > 1 && count('timeline.ipn.deliveries', deliveries),
       t('timeline.ipn.from', { address: entry.address }),
-    ],
+    ]),
   }
 }
 
@@ -67,11 +62,11 @@ function listAnswer(
   entry: Pick<Of<'refund_attempt'>, 'code' | 'message' | 'httpStatus' | 'durationMs'>,
 ): string[] {
   const { code, message, httpStatus, durationMs } = entry
-  return [
-    ...(code === null ? [message ?? ''] : [withMore(t('timeline.code', { code }), message)]),
-    ...(httpStatus === null ? [] : [t('timeline.http', { status: httpStatus })]),
-    ...(durationMs === null ? [] : [t('timeline.took', { ms: durationMs })]),
-  ].filter((text) => text !== '')
+  return keepTexts([
+    code === null ? message : withMore(t('timeline.code', { code }), message),
+    httpStatus !== null && t('timeline.http', { status: httpStatus }),
+    durationMs !== null && t('timeline.took', { ms: durationMs }),
+  ])
 }
 
 function describeChange(entry: Of<'change'>, currency: string | null): string {
@@ -93,7 +88,7 @@ function describeChange(entry: Of<'change'>, currency: string | null): string {
 
 const AMOUNTS: readonly string[] = ['amount', 'refundedAmount', 'countedAmount', 'countedRefunded']
 
-/** The states that people know by other names, and amounts as they are written elsewhere. */
+/** Names states as the rest of the console does, and formats amounts. */
 function nameValue(
   { field, refundId }: Of<'change'>,
   value: string | null,

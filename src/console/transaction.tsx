@@ -31,7 +31,7 @@ const PATH = '/console/transactions/:merchant/:id'
 
 type Showing = { ctx: ConsoleContext; c: ConsoleRequest; found: FoundTransaction }
 
-/** What clerks need, who did what, and what came over the wire: parts by name, which the script replaces one by one. */
+/** The views make parts by name, which the script replaces one by one. */
 const VIEWS = { story: showStory, history: showHistory, technical: showTechnical }
 
 const VIEW_NAMES = ['story', 'history', 'technical'] as const
@@ -39,7 +39,7 @@ const VIEW_NAMES = ['story', 'history', 'technical'] as const
 const readView = (c: ConsoleRequest) =>
   VIEW_NAMES.find((name) => name === c.req.query('view')) ?? 'story'
 
-/** Of the state the script reads the heading aloud when that changes. */
+/** When the heading of the state changes, the script announces it. */
 async function renderParts(ctx: ConsoleContext, c: ConsoleRequest, found: FoundTransaction) {
   const parts = await ctx.db.reads.run(
     c.get('access').chainId,
@@ -60,8 +60,8 @@ async function findOwn(ctx: ConsoleContext, c: ConsoleRequest): Promise<FoundTra
 }
 
 /**
- * Differs after every commit of the transaction, and each minute: what is recorded elsewhere, as a webhook, shows then.
- * So an open page costs one read by key each time it asks.
+ * Makes a tag that changes with every commit of the transaction, and every minute for what is recorded elsewhere,
+ * such as webhooks. So an open page costs one read by key each time it asks.
  */
 function tagPage({ now }: ConsoleContext, { transaction: of }: FoundTransaction): string {
   const { version, asOf, attempts, abandonedAt, ipnCount, unconfirmed, dueAt, leaseId } = of
@@ -114,7 +114,7 @@ const askAction = defineAction<FoundTransaction>({
   pageOf: (_, { transaction }) => storyPath(transaction),
   async run({ ctx, access, of: { transaction } }) {
     const { merchantCode, transactionId } = transaction
-    // Of an account that is no longer in the settings everything is shown, but the gateway cannot be asked.
+    // An account that is no longer in the settings is shown, but the gateway cannot be asked about it.
     if (!ctx.config.accounts.some((account) => account.merchantCode === merchantCode)) {
       const alerts = [t('story.accountGone')]
       throw new InvalidFieldsError({}, { alerts, code: 'merchant_not_found' })

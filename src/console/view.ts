@@ -18,18 +18,18 @@ import {
   type TextKey,
 } from './texts/text.ts'
 
-export type View = {
+type View = {
   language: Language
-  /** The zone of their days and times, of the IANA database: e.g. `Asia/Ho_Chi_Minh`. */
+  /** A name of the IANA database: `Asia/Ho_Chi_Minh`. */
   zone: string
-  /** Amounts are written as the API writes them. */
+  /** Whether amounts are written as in the API. */
   plainAmounts?: true
   person?: Person
   kept?: KeptForm | undefined
   notice?: NoticeCode | undefined
 }
 
-export type Person = {
+type Person = {
   id: string
   name: string
   sessionId: string
@@ -37,7 +37,6 @@ export type Person = {
   access: Access
   makeFormToken: () => string
   page: string
-  /** How much waits for them, for the navigation; undefined where nothing does. */
   countTasks?: () => Promise<string | undefined>
 }
 
@@ -65,12 +64,12 @@ export function usePerson(): Person {
   return person
 }
 
-/** Whether the person may do what this scope covers: decides what is shown, never what is done. */
+/** Whether the person has this scope. It decides what is shown, never what is done. */
 export function can(scope: Scope): boolean {
   return useView().person?.access.scopes.includes(scope) ?? false
 }
 
-/** What a form shows again: what was typed, and what is wrong with it. @param action where it is sent */
+/** What was typed into the form that is sent to `action`, and what is wrong with it. */
 export function useKept(action: string): Pick<KeptForm, 'fields' | 'problems' | 'evidence'> {
   const { kept } = useView()
   return kept?.action === action ? kept : { fields: {}, problems: {}, evidence: [] }
@@ -80,14 +79,14 @@ export function t<Key extends TextKey>(key: Key, ...[values]: Given<Key>): strin
   return findText(useView().language, key, values) ?? key
 }
 
-/** The text of a group for a value, e.g. a status; undefined for a value that has none, as one of a later release. */
+/** Finds the text of a group for a value such as a status; undefined for an unknown one, as of a later release. */
 export const findIn = (group: string, value: string) =>
   findText(useView().language, `${group}.${value}`)
 
-/** The same, or the value as it is. */
+/** Finds the text of a group for a value, or else returns the value. */
 export const nameIn = (group: string, value: string) => findIn(group, value) ?? value
 
-/** A sentence that is stored in English, or one of the gateway or of a person, which stays. */
+/** Says a sentence that is stored in English. One of the gateway or of a person stays as it is. */
 export const say = (stored: string) => sayStored(useView().language, stored)
 
 export function count(key: CountKey, n: number): string {
@@ -95,6 +94,10 @@ export function count(key: CountKey, n: number): string {
   const form = new Intl.PluralRules(language).select(n) === 'one' ? 'one' : 'other'
   return findText(language, `${key}.${form}`, { count: n }) ?? key
 }
+
+/** Leaves out what is missing or empty. */
+export const keepTexts = (texts: readonly (string | false | null | undefined)[]): string[] =>
+  texts.flatMap((text) => text || [])
 
 export function listTexts(group: string): [name: string, text: string][] {
   const { language } = useView()
@@ -115,35 +118,33 @@ export function requireRole(c: ConsoleRequest, role: Role): void {
   c.get('access').required.add(role)
 }
 
-/** `250000` in VND is `250,000 VND`. */
 export function formatMoney(amount: string, currency: string | null): string {
   const number = formatNumber(amount, currency)
   return currency === null ? number : `${number} ${currency}`
 }
 
 /**
- * An amount beside one that names the currency, with the separators of the reader's language. Every digit stays, but
- * for zeros that the currency has not: `150.000` VND would look like a thousand times as much.
+ * Formats an amount without its currency, with the separators of the reader's language. Only zeros that the currency
+ * does not have are left out: `150.000` VND would look like a thousand times as much.
  */
 export function formatNumber(amount: string, currency: string | null): string {
   const { language, plainAmounts } = useView()
   if (plainAmounts) return amount
   const decimals = countShownDecimals(amount, currency)
   const format = { minimumFractionDigits: decimals, maximumFractionDigits: decimals }
-  // Given as a text it is not rounded to a floating-point number.
+  // As a text it is not rounded to a floating-point number.
   return new Intl.NumberFormat(language, format).format(amount as Intl.StringNumericLiteral)
 }
 
-/** Days as people enter them, `2026-11-22`, both included. */
-export type Days = { from?: string | undefined; to?: string | undefined }
+type Days = { from?: string | undefined; to?: string | undefined }
 
 const DAY_MS = 86_400_000
 
-/** The times that a list can be asked for: Postgres knows no year 0, and ISO 8601 has four digits. */
+/** The limits of the times that can be asked for: Postgres has no year 0, and ISO 8601 has four digits. */
 const EARLIEST = Date.parse('0001-01-01T00:00:00Z')
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z')
 
-/** The time range of days in a zone, as ISO 8601: from the beginning of the first, and before the end of the last. */
+/** Returns the time range (ISO 8601) from the first to the last of these days, both included, without its end. */
 export function toRange(zone: string, { from, to }: Days): { from?: string; to?: string } {
   return {
     ...(from === undefined ? {} : { from: startOfDay(zone, Date.parse(from)) }),
@@ -152,10 +153,9 @@ export function toRange(zone: string, { from, to }: Days): { from?: string; to?:
 }
 
 /**
- * The first moment of a day in a zone. A clock that is put forward at midnight has no 0:00 that day, and one that is
- * put back has two: the offsets before and after say when the day may begin, and the first moment that is on it is
- * right.
- * @param midnight that of the day in UTC
+ * Returns the first moment of a day in a zone. If the clocks go forward at midnight the day has no 0:00, and if they go
+ * back it has two: of the moments that the offsets before and after give, the first that is on the day is right.
+ * @param midnight midnight of the day in UTC
  */
 function startOfDay(zone: string, midnight: number): string {
   const begins = [-DAY_MS, DAY_MS]
@@ -177,17 +177,17 @@ export function describeZone(timeZone: string, at: number): string {
   return format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? timeZone
 }
 
-/** Names a zone for times of any day: by its offset, or by itself where that is not the same all year. */
+/** Names a zone for times of any day: by its offset, or by its name if the offset changes within the year. */
 export function nameZone(timeZone: string): string {
   const year = new Date().getUTCFullYear()
   const [winter, summer] = [0, 6].map((month) => describeZone(timeZone, Date.UTC(year, month)))
   return winter === summer && winter ? winter : timeZone
 }
 
-/** Formats a time (ISO 8601) to the second as the clocks of a zone show it, for files: `2026-11-22 17:00:00`. */
+/** Formats a time (ISO 8601) to the second in a zone: `2026-11-22 17:00:00`. */
 export const formatClock = (zone: string, iso: string) => writeClock(zone, Date.parse(iso))
 
-/** Swedish is written as ISO 8601 is, but for the year, which has four digits there. */
+/** Swedish writes times like ISO 8601, except that years are not padded to four digits. */
 const writeClock = (timeZone: string, at: number) =>
   formatFor('sv', { timeZone, dateStyle: 'short', timeStyle: 'medium' })
     .format(at)
@@ -195,7 +195,7 @@ const writeClock = (timeZone: string, at: number) =>
 
 const FORMATS = new Map<string, Intl.DateTimeFormat>()
 
-/** Making a format takes longer than using it. */
+/** Keeps formats, because making one takes longer than using it. */
 function formatFor(locale: string, options: Intl.DateTimeFormatOptions & { timeZone: string }) {
   const name = `${locale} ${options.timeZone}`
   const known = FORMATS.get(name) ?? new Intl.DateTimeFormat(locale, options)

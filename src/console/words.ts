@@ -11,7 +11,7 @@ import { count, findIn, formatMoney, formatNumber, nameIn, say, t } from './view
 
 const UNITS = { days: 86_400_000, hours: 3_600_000, minutes: 60_000 }
 
-/** Formats a length of time in its largest unit, rounded down: `3 days`. Up to two days it is in hours. */
+/** Formats a duration in its largest unit, rounded down: `3 days`. Less than two days are in hours. */
 export function formatDuration(ms: number): string {
   const { days, hours, minutes } = UNITS
   const unit = ms >= 2 * days ? 'days' : ms >= hours ? 'hours' : 'minutes'
@@ -19,7 +19,7 @@ export function formatDuration(ms: number): string {
   return count(`durations.${unit}`, Math.floor(ms / UNITS[unit]))
 }
 
-/** Formats the time left until something, rounded up, so that it is over when the words promise it. */
+/** Formats the time that is left, rounded up, so that it is over when the words promise it. */
 export function formatTimeLeft(ms: number): string {
   const unit = Object.values(UNITS).find((one) => ms > one) ?? UNITS.minutes
   return formatDuration(Math.ceil(ms / unit) * unit)
@@ -27,19 +27,18 @@ export function formatTimeLeft(ms: number): string {
 
 export const nameKind = (kind: string) => nameIn('discrepancies.kinds', kind)
 
-/** Who or what one side of a discrepancy comes from. */
 export const nameSource = (source: string) => nameIn('discrepancies.sources', source)
 
 export const describeSide = ({ source, says }: { source: string; says: string }) =>
   withMore(nameSource(source), say(says))
 
-/** A value in words; one that is not documented is shown as it came, and said to be. */
+/** Names a value; an undocumented one is said to be unknown, and shown as it came. */
 export function nameKnown(group: string, value: string): string {
   if (value === '') return t('states.notStated')
   return findIn(group, value) ?? t('states.unknown', { value })
 }
 
-/** What somebody did: the audit log names a route of the API or of the console, or a command. */
+/** Says what somebody did. The audit log names a route of the API or the console, or a command. */
 export function nameOperation(operation: string): string {
   const bare = operation.replace(/ \/(?:v1|console)\//, ' ').replaceAll(/\/\{\w+\}/g, '')
   const known = nameIn('audit.operations', bare)
@@ -48,7 +47,7 @@ export function nameOperation(operation: string): string {
 
 export const withMore = (text: string, more: string | null) => (more ? `${text}: ${more}` : text)
 
-/** Returns the state of a transaction and its amounts in words, e.g. "Paid in full, 250,000 VND". */
+/** Says the state and the amounts of a transaction: "Paid in full, 250,000 VND". */
 export function describeState(shown: TransactionView): string {
   const { state, currency, payments, paidAmount, expectedAmount } = shown
   const paid = formatMoney(paidAmount, currency)
@@ -90,7 +89,7 @@ type Paid = Pick<
   'state' | 'paidAmount' | 'expectedAmount' | 'duplicatePayment' | 'sameOrder'
 >
 
-/** Compares what was paid with the amount of the order, where a verified notification states that. */
+/** Compares what was paid with the amount of the order, if a verified notification states it. */
 function comparePaid({ paidAmount, expectedAmount }: Paid) {
   if (expectedAmount === null) return 'paid'
   const compared = compareAmounts(paidAmount, expectedAmount)
@@ -98,7 +97,7 @@ function comparePaid({ paidAmount, expectedAmount }: Paid) {
   return compared < 0 ? 'paidInPart' : 'overpaid'
 }
 
-/** Whether another transaction paid what this one pays by itself; a part of the order is no double payment. */
+/** Whether another transaction paid the order as well. Parts of an order are no double payment. */
 function isOrderPaidTwice(shown: Paid): boolean {
   return shown.sameOrder.length > 0 && comparePaid(shown) !== 'paidInPart'
 }
@@ -123,7 +122,7 @@ export function describeResolution(of: NonNullable<RefundView['resolution']>): s
 const TYPED_REASONS: readonly string[] = ['resolved', 'declined', 'cancelled']
 
 export function describeFailure({ source, code, message }: NonNullable<RefundView['failure']>) {
-  // What a person gave as the reason stays.
+  // A reason that a person typed stays as it is.
   const isTyped = TYPED_REASONS.includes(code) && !message.startsWith('declined by ')
   const said = isTyped ? message : say(message)
   return source === 'gateway'
@@ -149,7 +148,7 @@ type RefundFacts = Pick<
   'status' | 'inferred' | 'attempts' | 'requestedAt' | 'approvedAt' | 'lastSentAt' | 'dueAt'
 >
 
-/** What happens next, and when (ISO 8601) where a time follows the text. */
+/** What happens next. `at` (ISO 8601) is shown behind the text. */
 export type NextStep = { text: string; at?: string }
 
 /** @param isHeld whether the refund, its payment or its account is held */
@@ -172,7 +171,7 @@ export function describeNext(refund: RefundFacts, isHeld: boolean, settings: Dea
         return { text: t('refunds.next.disabled'), at: failsAt }
       }
       if (isHeld && status === 'pending') return { text: t('refunds.next.held'), at: failsAt }
-      // A time that has passed is left out.
+      // A time in the past is left out.
       const at = dueAt === null ? undefined : toIso(dueAt)
       return at === undefined || Date.parse(at) <= Date.now()
         ? { text: t(`refunds.next.${status}Now`) }
@@ -209,10 +208,9 @@ const REFUND_TONES: Record<RefundView['status'], Tone> = {
 
 const PAYMENT_TONES: Record<string, Tone> = { SUCCESS: 'good', FAILED: 'bad', PROCESSING: 'soft' }
 
-/** A state in words, and how it is meant. */
 export type Sign = [words: string, tone: Tone]
 
-/** That it was paid more than once goes before the state. */
+/** A double payment is shown in place of the state. */
 export function signTransaction(transaction: Paid): Sign {
   const { state, duplicatePayment } = transaction
   const isPaidTwice = duplicatePayment || isOrderPaidTwice(transaction)

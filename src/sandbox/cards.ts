@@ -8,7 +8,7 @@ import type { CardRules, SandboxMerchant, SandboxState } from './state.ts'
 import { checkBearer } from './tokens.ts'
 import { type Fields, isMembers, writeJson } from './wire.ts'
 
-/** A refusal: its HTTP status, and what its envelope has. `detail` is in English in all languages. */
+/** The HTTP status of a refusal, and what its envelope holds. `detail` is always in English. */
 type Refusal = { status: number; code: number; en: string; vi: string; detail?: string }
 
 const UNAUTHORISED = {
@@ -31,8 +31,8 @@ const BAD_PARAMETER = {
 }
 
 /**
- * Answers a request for one card or, without an id, for a list (specification 4.1, 4.2). Checks are in a fixed order:
- * token, parameters, card. A token gives access to the cards of its accounts only.
+ * Answers a request for one card or, without an id, for a list (specification 4.1, 4.2). It checks the token, the
+ * parameters and the card, in this order. A token gives access to the cards of its accounts only.
  */
 export function serveCards(
   state: SandboxState,
@@ -70,28 +70,22 @@ export function serveCards(
   })
 }
 
-/** For faults: codes from 400 to 599 are also the HTTP status, others are sent with HTTP 200. */
 function refuseWithCode(code: number): Refusal {
   if (code === 401) return UNAUTHORISED
   return { status: isErrorStatus(code) ? code : 200, code, en: 'Failed', vi: 'Thất bại' }
 }
 
-/**
- * Writes the envelope of the specification (2.1). A success is known to have `state` 2; its `code` is
- * a setting, which no failure has.
- */
+/** Writes the envelope of the specification (2.1). A success has `state` 2, and a `code` that no failure has. */
 function writeEnvelope(
   { settings: { fieldPrefix, cards } }: SandboxState,
   answer: { data: unknown } | Refusal,
   language: string,
 ): Answer {
   const isSuccess = 'data' in answer
-  const { status, en, vi, detail } = isSuccess
-    ? { status: 200, en: 'Successful', vi: 'Thành công', detail: undefined }
-    : { detail: undefined, ...answer }
   const failure = cards.successCode === 0 ? 1 : 0
-  const refused = isSuccess || answer.code === cards.successCode ? failure : answer.code
-  const code = isSuccess ? cards.successCode : refused
+  const { status, code, en, vi, detail }: Refusal = isSuccess
+    ? { status: 200, code: cards.successCode, en: 'Successful', vi: 'Thành công' }
+    : { ...answer, code: answer.code === cards.successCode ? failure : answer.code }
   const text = language === 'vi' ? vi : en
   const envelope = {
     code,
@@ -112,10 +106,7 @@ export function showCard({ merchantCode }: SandboxMerchant, card: SandboxCard): 
   return mergeDeep({ merchantCode, ...rest, cardData: { ...cardData, cardCVV: '***' } }, raw)
 }
 
-/**
- * Builds the JSON of a card in a list (specification 2.3): without number, expiry, CVV,
- * `activeOnCreate` and `supportedMccGroup`.
- */
+/** A card in a list (specification 2.3) lacks its number, expiry, CVV, `activeOnCreate` and `supportedMccGroup`. */
 function showListedCard({ merchantCode }: SandboxMerchant, card: SandboxCard): Fields {
   const { raw, cardData, cardPolicy, ...rest } = card
   const { activeOnCreate: _, supportedMccGroup: __, ...policy } = cardPolicy
@@ -140,7 +131,7 @@ function mergeDeep(base: Fields, overrides: Fields): Fields {
 
 const day = z.iso.date('must be a day, YYYY-MM-DD')
 
-/** The filters of a list (specification 4.2). Defaults and limits of its pages are the sandbox's own. */
+/** The filters of a list (specification 4.2). The defaults and limits of pages are the sandbox's own. */
 const cardFilters = z.object({
   dateFr: day.optional(),
   dateTo: day.optional(),
@@ -174,7 +165,6 @@ function wholeNumber(min: number, max: number) {
 
 type GivenParameters = Readonly<Record<string, readonly string[]>>
 
-/** Returns the known parameters that are not empty. Repeated values are joined by commas. */
 function readParameters(given: GivenParameters): Record<string, string> {
   const joined = Object.entries(given)
     .filter(([name]) => PARAMETERS.includes(name))
@@ -182,7 +172,7 @@ function readParameters(given: GivenParameters): Record<string, string> {
   return Object.fromEntries(joined.filter(([, value]) => value !== ''))
 }
 
-/** Answers a list request: newest first, by id where times are equal; or names the first invalid parameter. */
+/** Lists cards, the newest first and by id where times are equal, or names the first invalid parameter. */
 function listCards(
   merchants: readonly SandboxMerchant[],
   given: GivenParameters,
@@ -228,8 +218,7 @@ function matches(card: SandboxCard, query: z.output<typeof cardFilters>): boolea
 }
 
 /**
- * Creates a card, or updates the one with the given id. Omitted members keep their value; those of a
- * new card are generated.
+ * Creates a card, or updates the one with this id. Omitted members keep their value, or are generated for a new card.
  * @throws ControlError 409 if another account has a card with this id
  */
 export function putCard(

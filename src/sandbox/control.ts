@@ -40,9 +40,9 @@ import {
   type SandboxState,
 } from './state.ts'
 import { expireTokens } from './tokens.ts'
-import { answerWithCode, isForm, readFields, writeJson } from './wire.ts'
+import { answerWithCode, isForm, JSON_TYPE, readFields, writeJson } from './wire.ts'
 
-/** The object that the path names, in the account of `?merchantCode=`, and the query's parameters. */
+/** The object that the path names, in the account of `?merchantCode=`, and the query. */
 type Target = ObjectKey & { query: Readonly<Record<string, string>> }
 
 type Status = 200 | 201 | 202 | 204
@@ -50,7 +50,6 @@ type Reply = readonly [status: Status, shown?: unknown]
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** Makes a row of the table; one without a schema reads no body. */
 function route<T>(
   method: Method,
   path: string,
@@ -173,9 +172,9 @@ function makeTransaction(state: SandboxState, _: Target, input: TransactionInput
 }
 
 /**
- * Serves the control routes, to programs and to the forms of the page. Refusals are `{path, message}`: 422 for invalid
- * input, 404 for an unknown id, 409 for a conflict with the state. A form is answered with 303 to the page, which shows
- * what was done or why nothing was.
+ * Serves the control routes to programs and to the forms of the page. A refusal is `{path, message}` with 422 for
+ * invalid input, 404 for an unknown id and 409 for a conflict with the state. A form is answered with 303 to the
+ * page, which shows what was done, or why nothing was.
  */
 export function makeControlRoutes(state: SandboxState): Hono {
   const app = new Hono()
@@ -202,7 +201,7 @@ export function makeControlRoutes(state: SandboxState): Hono {
 
 function respond(c: Context, status: Status | ControlError['status'], shown?: unknown): Response {
   if (status === 204) return c.body(null, 204)
-  return c.body(writeJson(shown), status, { 'content-type': 'application/json; charset=utf-8' })
+  return c.body(writeJson(shown), status, JSON_TYPE)
 }
 
 function showResult(state: SandboxState, c: Context, tone: 'good' | 'bad', text: string): Response {
@@ -211,10 +210,7 @@ function showResult(state: SandboxState, c: Context, tone: 'good' | 'bad', text:
   return c.redirect('/', 303)
 }
 
-/**
- * Parses the body of a control request; an empty body counts as `{}`.
- * @throws ControlError 422 if it is not JSON
- */
+/** Parses the body of a control request; an empty one counts as `{}`. @throws ControlError 422 if it is not JSON */
 export function parseBody(body: string): unknown {
   try {
     return parse(body.trim() === '' ? '{}' : body)
@@ -223,18 +219,17 @@ export function parseBody(body: string): unknown {
   }
 }
 
-/** Members that a form, which has no types, sends as numbers. */
+/** A form has no types: the members that are numbers, and below those that are `true` or `false`. */
 const NUMBERS = [
   ...['times', 'code', 'copies', 'delayMs', 'probability'],
   ...['settleMs', 'lifetimeS', 'seed', 'transactions'],
 ]
-/** And those that it sends as `true` or `false`. */
 const BOOLEANS = [
   ...['dedupes', 'guardsBalance', 'countsUnsettled'],
   ...['nested', 'shuffle', 'listed', 'ipn'],
 ]
 
-/** Reads a form as a JSON body: `payment_amount` is a member of the only payment, and empty members are left out. */
+/** Reads a form as a JSON body. `payment_amount` is a member of the only payment; empty members are left out. */
 function readForm(body: string): unknown {
   const members = [...new URLSearchParams(body)]
     .map(([name, value]): [string, string] => [name, value.trim()])

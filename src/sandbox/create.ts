@@ -98,12 +98,12 @@ function addPayment(state: SandboxState, payment: PaymentWish): SandboxTransacti
   return addTransaction(state, findMerchant(state, input.merchantCode), input)
 }
 
-/** Reads what a test gives as a control route reads its body. */
+/** Reads the members as a control route reads its body. */
 function readMembers<T>(schema: z.ZodType<T>, members: object): T {
   return readInput(schema, parseBody(JSON.stringify(members)))
 }
 
-/** Puts the member of a `ControlError` into the message of the error it throws. */
+/** Turns a `ControlError` into an error whose message names the member. */
 function withMemberName<T>(run: () => T): T {
   try {
     return run()

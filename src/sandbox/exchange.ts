@@ -4,14 +4,15 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
 import type { Fault } from './input.ts'
 import type { JournalEntry, SandboxState } from './state.ts'
+import { JSON_TYPE } from './wire.ts'
 
 export type GatewayContext = Context<{ Bindings: HttpBindings }>
 
-/** Adds an entry and drops the oldest one beyond the limit. Callers complete the entry in place. */
-export function recordEntry<T extends Omit<JournalEntry, 'at'>>(
+/** Adds an entry, which callers complete in place. Beyond the limit, the oldest one is dropped. */
+export function recordEntry(
   { journal, settings }: SandboxState,
-  members: T,
-): T & { at: string } {
+  members: Omit<JournalEntry, 'at'>,
+): JournalEntry {
   const entry = { ...members, at: new Date().toISOString() }
   journal.push(entry)
   if (journal.length > settings.journalLimit) journal.shift()
@@ -22,10 +23,7 @@ export function listEntries({ journal }: SandboxState, command?: string): Journa
   return journal.filter((entry) => command === undefined || entry.command === command)
 }
 
-/**
- * Returns the first fault, in the order they were added, that matches `command` and whose probability
- * is met. Decrements its `times` and removes it at zero.
- */
+/** Takes the oldest fault that matches the command and whose probability is met, and counts down its `times`. */
 export function takeFault(
   { faults }: SandboxState,
   command: string,
@@ -51,18 +49,14 @@ export type Answer = {
   headers?: Readonly<Record<string, string>>
 }
 
-export type Endpoint = {
-  /** What the journal records of the request. */
+type Endpoint = {
   entry: Omit<JournalEntry, 'at' | 'outcome'>
-  /** Checks and executes the request. Faults that do not call it leave the state unchanged. */
+  /** Checks and executes the request. A fault that does not call it leaves the state unchanged. */
   work: () => Answer | Promise<Answer>
   refuse: (code: number) => Answer
 }
 
-/**
- * Records a request in the journal and answers it: with the result of its work, or as a fault requires. Faults that do
- * the work do it before they fail.
- */
+/** Records a request in the journal and answers it with the result of its work, or as a fault requires. */
 export async function exchange(
   state: SandboxState,
   c: GatewayContext,
@@ -70,7 +64,7 @@ export async function exchange(
 ): Promise<Response> {
   const fault = takeFault(state, members.command, state.random)
   const outcome = fault?.kind ?? 'received'
-  const entry: JournalEntry = recordEntry(state, { ...members, outcome })
+  const entry = recordEntry(state, { ...members, outcome })
   const execute = async () => {
     const answer = await work()
     if (entry.workStatus !== undefined) entry.workStatus = answer.status
@@ -80,8 +74,7 @@ export async function exchange(
   const send = ({ status, code, body, headers }: Answer) => {
     if (entry.status !== undefined) entry.status = status
     if (entry.code !== undefined) entry.code = code
-    const type = { 'content-type': 'application/json; charset=utf-8' }
-    return new Response(body, { status, headers: { ...type, ...headers } })
+    return new Response(body, { status, headers: { ...JSON_TYPE, ...headers } })
   }
   switch (fault?.kind) {
     case undefined: {
@@ -124,18 +117,15 @@ async function holdConnection({ env: { outgoing } }: GatewayContext): Promise<Re
   return RESPONSE_ALREADY_SENT
 }
 
-/** Sends half of the body under the full `content-length`, so that clients can detect the truncation. */
+/** Sends half of the body with the `content-length` of all of it, so that clients can detect the truncation. */
 function sendHalf({ env: { outgoing } }: GatewayContext, answer: Answer): Response {
   const body = Buffer.from(answer.body)
-  outgoing.writeHead(200, {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': body.length,
-  })
+  outgoing.writeHead(200, { ...JSON_TYPE, 'content-length': body.length })
   outgoing.write(body.subarray(0, body.length >> 1), () => outgoing.destroy())
   return RESPONSE_ALREADY_SENT
 }
 
-/** For cards and tokens a fault's code from 400 to 599 is the HTTP status. */
+/** For cards and tokens, such a code of a fault is the HTTP status. */
 export function isErrorStatus(code: number): boolean {
   return code >= 400 && code <= 599
 }

@@ -2,12 +2,12 @@ import { isIP } from 'node:net'
 import { bodyLimit } from 'hono/body-limit'
 import { createMiddleware } from 'hono/factory'
 
-/** As the service takes, and more than any message or control request needs. */
+/** As much as the service takes. */
 const MAX_BODY_BYTES = 64 * 1024
 
 /**
- * Refuses requests that name another host: a page whose name was made to resolve to this machine (DNS rebinding) is of
- * the same origin for the browser, and could read and control the sandbox.
+ * Refuses requests that name another host. After DNS rebinding, a foreign page has the same origin as the sandbox for
+ * the browser, and could read and control it.
  * @param own the host that the sandbox listens on
  */
 export function requireOwnHost(own: string) {
@@ -18,7 +18,6 @@ export function requireOwnHost(own: string) {
   })
 }
 
-/** Returns the name or address without port and brackets, an address in its usual notation; undefined for none. */
 function readHostName(header = ''): string | undefined {
   const url = `http://${header}/`
   if (!/^[\w.:[\]-]+$/.test(header) || !URL.canParse(url)) return undefined
@@ -30,7 +29,7 @@ function isLoopback(name: string): boolean {
   return name === '::1' || name.startsWith('127.')
 }
 
-/** Refuses larger bodies, before they are in memory. */
+/** Refuses larger bodies before they are in memory. */
 export function limitBodies() {
   return bodyLimit({
     maxSize: MAX_BODY_BYTES,
@@ -38,10 +37,7 @@ export function limitBodies() {
   })
 }
 
-/**
- * Rejects unsafe requests that a page of another site sends through a browser: browsers post forms
- * across sites without asking for permission. Programs send neither header and pass.
- */
+/** Refuses what a page of another site sends through a browser, except reads. Programs send neither header. */
 export const requireSameOrigin = createMiddleware(async (c, next) => {
   const origin = c.req.header('origin')
   const host = origin !== undefined && URL.canParse(origin) ? new URL(origin).host : undefined

@@ -2,16 +2,14 @@ import { LosslessNumber } from 'lossless-json'
 import { z } from 'zod'
 import { isPositive, parseAmount } from '../money.ts'
 
-// The bodies of the control routes. The types of what they configure are inferred from them.
-
-/** A JSON number. Control bodies are parsed by lossless-json, which keeps each number as text. */
+/** A JSON number, which lossless-json keeps as text. */
 const jsonNumber = z
   .instanceof(LosslessNumber, { error: 'expected a number' })
   .transform(({ value }) => Number(value))
 
 const countOrMs = jsonNumber.pipe(z.number().int().min(0).max(86_400_000))
 
-/** A response code that means failure (specification 7: any but 0). */
+/** A response code that means failure: any but 0 (specification 7). */
 const failureCode = jsonNumber.pipe(
   z
     .number()
@@ -19,7 +17,7 @@ const failureCode = jsonNumber.pipe(
     .refine((code) => code !== 0, 'a failure has a code other than 0'),
 )
 
-/** An amount as decimal text or JSON number; its digits are kept. */
+/** An amount as a text or a JSON number. Its digits are kept. */
 const decimalAmount = z
   .union([z.string(), z.instanceof(LosslessNumber)], { error: 'expected an amount' })
   .transform((given, context) => {
@@ -51,7 +49,7 @@ export const FAULT_KINDS = [
   'acceptThenCode',
 ] as const
 
-/** Default `delayMs` of kind `delay`: noticeable to a person, below all time-outs. */
+/** The default delay: noticeable to a person, and below all time-outs. */
 const DELAY_MS = 1_000
 
 /** The body of `POST /sandbox/faults`. Without `times` a fault applies until the faults are cleared. */
@@ -85,13 +83,13 @@ export const refundModeInput = z.strictObject({
   guardsBalance: z.boolean().default(true),
   /** Include refunds that have not settled in the `refundedAmount` of QUERY_PT. */
   countsUnsettled: z.boolean().default(false),
-  /** What notifications of refunds name as the fee. */
+  /** The fee in the notifications of refunds. */
   fee: decimalAmount.default('0'),
-  /** Milliseconds until an accepted refund settles; null: only a control request settles it. */
+  /** Milliseconds until an accepted refund settles. Null leaves that to a control request. */
   settleMs: countOrMs.nullable().optional(),
 })
 
-/** How refunds behave. `lateMs`: from settlement to a late notification, ten times the settling time. */
+/** `lateMs` is the time from settlement to a late notification. */
 export type RefundMode = Omit<z.output<typeof refundModeInput>, 'settleMs'> & {
   settleMs: number | null
   lateMs: number
@@ -106,8 +104,8 @@ const fieldValue = z.union([
 ])
 
 /**
- * How notifications are sent: each copy after `delayMs`, with `shuffle` at a random moment within it. `fields` replace
- * members of the notification before it is signed, by names without prefix; null leaves one out.
+ * How notifications are sent: each copy after `delayMs`, or with `shuffle` at a random moment within it. `fields`
+ * replace members before the notification is signed, by their names without prefix; null leaves one out.
  */
 export const deliveryPlanInput = z.strictObject({
   copies: countOrMs.pipe(z.number().min(1).max(10_000)).default(1),
@@ -130,7 +128,7 @@ export const settlementInput = z.strictObject({
   code: failureCode.default(1),
 })
 
-/** The body of `POST /sandbox/payments/{id}/portal-refund`. Without `ipn` its notification follows the refund mode. */
+/** The body of `POST /sandbox/payments/{id}/portal-refund`. Without `ipn` it is notified as the refund mode says. */
 export const portalRefundInput = z.strictObject({
   amount: positiveAmount,
   fee: decimalAmount.optional(),
@@ -184,7 +182,7 @@ const maskedNumber = z
 const limit = decimalAmount.transform((amount) => new LosslessNumber(amount))
 const limits = z.object({ cardLimit: limit, minTransAmount: limit, maxTransAmount: limit })
 
-/** A virtual card as it is sent (specification 2.2, 2.3), but for its CVV. */
+/** A virtual card as it is sent (specification 2.2, 2.3), without its CVV. */
 const card = z.strictObject({
   virtualCardRequestId: id,
   requestId: text,
@@ -194,7 +192,7 @@ const card = z.strictObject({
   extraInfo: members,
   createdAt: instant,
   updatedAt: instant,
-  /** Merged into the JSON sent to clients, unchecked, to simulate invalid or unmasked members. */
+  /** Merged into what is sent without a check, to simulate invalid or unmasked members. */
   raw: members,
 })
 
@@ -210,7 +208,7 @@ export const cardInput = card
 
 export type CardInput = z.output<typeof cardInput>
 
-/** The body of `PUT /sandbox/token-mode`: seconds, and whether token members are sent under `data`. */
+/** The body of `PUT /sandbox/token-mode`. `nested` sends the members of tokens under `data`. */
 export const tokenModeInput = z.strictObject({
   lifetimeS: countOrMs.default(3600),
   nested: z.boolean().default(false),

@@ -30,9 +30,8 @@ import {
 } from './wire.ts'
 
 /**
- * Makes a transaction with its payments, or adds the payments to an existing one, whose other members
- * do not change.
- * @throws ControlError 409 if a payment id is taken; nothing is added then
+ * Makes a transaction with its payments, or adds the payments to an existing one and changes nothing else of it.
+ * @throws ControlError 409 if a payment id is taken; then nothing is added
  */
 export function addTransaction(
   state: SandboxState,
@@ -117,7 +116,7 @@ function sumUnsettled({ refunds }: SandboxPayment): string {
   return addAmounts(unsettled.map(({ amount }) => amount))
 }
 
-/** Whether the amount fits the balance that is neither refunded nor reserved, if the mode guards it. */
+/** Whether the amount fits what is neither refunded nor reserved, if the mode guards it. */
 function fitsBalance(
   { refundMode }: SandboxState,
   payment: SandboxPayment,
@@ -131,9 +130,8 @@ function fitsBalance(
 const TOO_MANY_DECIMALS = /^\d+\.\d{5,}$/
 
 /**
- * Answers REFUND. Code 0 means accepted (specification 4.3.2); the money moves when the refund
- * settles. Only accepted refunds occupy their request id. In mode `early` the notification is sent
- * before this answer.
+ * Answers REFUND. Code 0 means accepted (specification 4.3.2): the money moves when the refund settles. Only accepted
+ * refunds occupy their request id. In mode `early` the notification is sent before this answer.
  */
 export async function acceptRefund(
   state: SandboxState,
@@ -168,7 +166,7 @@ export async function acceptRefund(
   return succeed({ transId: refund.transId })
 }
 
-/** A receiver is required for QR only; an invalid one is refused for any method. */
+/** Only QR requires a receiver, but an invalid one is refused for any method. */
 function hasReceiver({ paymentMethod }: SandboxPayment, receiver: string | undefined): boolean {
   if (receiver === undefined) return paymentMethod !== 'QR'
   return readReceiver(receiver) !== undefined
@@ -198,8 +196,8 @@ export function openRefund(
 
 /**
  * Refunds a payment as on the gateway's own portal: the money moves at once.
- * @returns the refund, and the first attempts to deliver its notification
- * @throws ControlError 409 when the amount exceeds the balance, if the mode guards it
+ * @returns the refund, and a promise of the first attempts to deliver its notification
+ * @throws ControlError 409 if the amount exceeds the balance and the mode guards it
  */
 export function refundAtPortal(
   state: SandboxState,
@@ -215,9 +213,8 @@ export function refundAtPortal(
 }
 
 /**
- * Settles an accepted refund. Without a failure code its money moves immediately and enters the
- * ledger. Its notification is then sent according to the plan, or without one to its mode; `false` sends
- * none. Resolves after the first delivery attempts.
+ * Settles an accepted refund: its money moves at once, unless there is a failure code. Then it is notified by the
+ * plan, by default that of its mode; `false` sends nothing. Resolves after the first delivery attempts.
  */
 export async function settleRefund(
   state: SandboxState,
@@ -236,7 +233,7 @@ function planByMode({ ipn, lateMs }: RefundMode): DeliveryPlan | false {
   return { ...ONCE, copies: ipn === 'twice' ? 2 : 1, delayMs: ipn === 'late' ? lateMs : 0 }
 }
 
-/** Completes a mode; `refundMs` is the default settling time in milliseconds. */
+/** Completes a mode. @param refundMs the default time to settle */
 export function makeRefundMode(
   { settleMs, ...mode }: z.output<typeof refundModeInput>,
   refundMs: number,

@@ -4,7 +4,6 @@ import { ConfigError } from '../config/environment.ts'
 import { startSandbox } from './start.ts'
 import { makeDefaultClient } from './tokens.ts'
 
-/** Runs the sandbox gateway on its own: `npm run sandbox`. */
 async function main(): Promise<void> {
   const config = readSandboxConfig()
   const options = describeSandbox(config)
@@ -24,7 +23,7 @@ async function main(): Promise<void> {
 
 type Account = ReturnType<typeof describeSandbox>['accounts'][number]
 
-/** Shows only public secrets: the demo's and those of default clients. */
+/** Shows no secrets but the public ones of the demo and of default clients. */
 function formatBanner(url: string, ipnUrl: string, accounts: readonly Account[]): string[] {
   const json = "-H 'Content-Type: application/json'"
   const merchants = accounts.map(({ merchantCode, secret }) =>

@@ -5,11 +5,10 @@ import { z } from 'zod'
 import { recordEntry, takeFault } from './exchange.ts'
 import type { DeliveryPlan } from './input.ts'
 import type { JournalEntry, SandboxRefund, SandboxState, SandboxTransaction } from './state.ts'
-import { type Fields, type PaygateAnswer, writeSigned } from './wire.ts'
+import { type Fields, JSON_TYPE, type PaygateAnswer, writeSigned } from './wire.ts'
 
 export const ONCE: DeliveryPlan = { copies: 1, delayMs: 0, shuffle: false }
 
-/** Response codes of a payment's notification by final status; others use 99, not final. */
 const STATUS_CODES: ReadonlyMap<string, PaygateAnswer> = new Map([
   ['SUCCESS', { code: 0, message: 'Success' }],
   ['FAILED', { code: 1, message: 'Failed' }],
@@ -18,9 +17,9 @@ const NOT_FINAL = { code: 99, message: 'Processing' }
 const NOTHING_PAID = { code: 9, message: 'Waiting for payment' }
 
 /**
- * Sends a transaction's notification (specification 6; fields as gateways of this family document
- * them). It reports the newest successful payment, or else the newest payment; its amount is the
- * order's, if the transaction has one. Resolves after the first attempts.
+ * Sends a transaction's notification (specification 6; fields as gateways of this family document them). It reports
+ * the newest successful payment, or else the newest one, and the amount of the order if the transaction has that.
+ * Resolves after the first attempts.
  */
 export function sendPaymentIpn(
   state: SandboxState,
@@ -43,10 +42,7 @@ export function sendPaymentIpn(
     OrderInfo: `Thanh toán đơn hàng ${transaction.orderId}`,
     TransactionID: transactionId,
     PayToken: transaction.payToken,
-    TransAmount:
-      transaction.transAmount === undefined
-        ? undefined
-        : new LosslessNumber(transaction.transAmount),
+    TransAmount: transaction.transAmount && new LosslessNumber(transaction.transAmount),
     ResponseCode: code,
     ResponseMsg: message,
     ExtData: exclude.includes('ExtData') ? transaction.extData : undefined,
@@ -54,10 +50,7 @@ export function sendPaymentIpn(
   return deliver(state, { merchant, transactionId, requestId: null, fields, exclude }, plan)
 }
 
-/**
- * Sends a refund's notification with the code of its outcome; 0 is success. Its transaction id is the
- * refund's own id. Resolves after the first attempts.
- */
+/** Sends a refund's notification with the code of its outcome. Resolves after the first attempts. */
 export function sendRefundIpn(
   state: SandboxState,
   refund: SandboxRefund,
@@ -83,7 +76,7 @@ export function sendRefundIpn(
   return deliver(state, { merchant, transactionId, requestId, fields, exclude: [] }, plan)
 }
 
-/** A notification before it is signed. `transactionId` is `svc_TransactionID`: for a refund the refund's own id. */
+/** A notification before it is signed. Of a refund, `transactionId` is the refund's own id. */
 type Notification = Pick<SandboxTransaction, 'merchant' | 'transactionId'> & {
   requestId: string | null
   fields: Fields
@@ -97,9 +90,8 @@ type Message = {
 }
 
 /**
- * Delivers a notification to the current IPN URL; does nothing if none is set. Resolves after the
- * first attempt of each copy. Copies that are not acknowledged (HTTP 200, `respcode` 0) are retried in
- * the background on the sandbox's schedule. Never throws.
+ * Delivers a notification to the IPN URL, if one is set. Resolves after the first attempt of each copy. Copies that
+ * are not acknowledged (HTTP 200, `respcode` 0) are retried in the background. Never rejects.
  */
 async function deliver(
   state: SandboxState,
@@ -135,8 +127,8 @@ async function retryDelivery(state: SandboxState, message: Message): Promise<voi
 }
 
 /**
- * Returns `true` if the delivery has ended. `acceptThen…` delivers, and takes the acknowledgement for none; every other
- * fault but `delay` loses the copy for good.
+ * Returns `true` if the delivery has ended. The faults `acceptThen…` deliver, but ignore the acknowledgement; every
+ * other fault except `delay` loses the copy for good.
  */
 async function attemptDelivery(
   state: SandboxState,
@@ -144,7 +136,7 @@ async function attemptDelivery(
   attempt: number,
 ): Promise<boolean> {
   const fault = takeFault(state, 'ipn', state.deliveryRandom)
-  const entry: JournalEntry = recordEntry(state, {
+  const entry = recordEntry(state, {
     command: 'ipn',
     outcome: fault?.kind ?? 'sending',
     url,
@@ -159,7 +151,7 @@ async function attemptDelivery(
   try {
     const response = await request(url, {
       method: 'POST',
-      headers: { 'content-type': 'application/json; charset=utf-8' },
+      headers: JSON_TYPE,
       body,
       dispatcher: state.agent,
     })

@@ -9,16 +9,15 @@ import type { SandboxState } from './state.ts'
 import { Button, Tables } from './tables.tsx'
 import { listDefaultClients } from './tokens.ts'
 
-/** How often the page shows what has happened since (s), and while it shows what a form did. */
+/** How often the page reloads (s), by default and while it shows what a form did. */
 const REFRESH_S = 5
 const REFRESH_AFTER_FORM_S = 1
 
 const SHOW_RESULT_MS = 10_000
 
-/** The next three queries are answered with garbage. */
 const EXAMPLE = '{"command":"QUERY_PT","kind":"garbage","times":3}'
 
-/** `same-origin`, because under `no-referrer` browsers send `Origin: null` with our own form. */
+/** The policy is `same-origin` because under `no-referrer` browsers send `Origin: null` with the page's own forms. */
 const headers = secureHeaders({
   contentSecurityPolicy: {
     defaultSrc: ["'none'"],
@@ -32,7 +31,6 @@ const headers = secureHeaders({
   strictTransportSecurity: false,
 })
 
-/** The start page: what the gateway holds, its journal, and forms that post to the control routes. */
 export function makePageRoutes(state: SandboxState): Hono {
   return new Hono()
     .get('/', headers, (c) => {

@@ -26,7 +26,7 @@ type PaygateRequest = {
   signature: SignatureVerdict | 'unchecked'
 }
 
-/** Answers the shared path of QUERY_PT and REFUND (specification 4.3), with HTTP 200 and JSON for all codes. */
+/** Answers the common path of QUERY_PT and REFUND (specification 4.3) with HTTP 200 and JSON for all codes. */
 export async function servePaygate(state: SandboxState, c: GatewayContext): Promise<Response> {
   const bytes = await c.req.arrayBuffer().catch(() => undefined)
   if (bytes === undefined) return c.body(null, 400)
@@ -75,7 +75,7 @@ function readRequest(
   return { params, fields, command, merchant, signature }
 }
 
-/** Checks in a fixed order: command, parameters, version, merchant, signature, object. */
+/** Checks the command, parameters, version, merchant, signature and object, in this order. */
 function execute(
   state: SandboxState,
   request: PaygateRequest,

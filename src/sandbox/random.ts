@@ -1,9 +1,6 @@
 import { randomInt } from 'node:crypto'
 
-/**
- * Returns a repeatable generator of numbers in [0, 1): the same seed gives the same sequence
- * (mulberry32).
- */
+/** Makes a generator of numbers in [0, 1) that the seed repeats (mulberry32). */
 export function makeRandom(seed: number): () => number {
   let state = seed >>> 0
   return () => {
@@ -20,7 +17,7 @@ export function makePick(random: () => number): PickNumber {
   return (max) => Math.floor(random() * max)
 }
 
-// Only the identifiers of a seeded population are repeatable; all others use the system's generator.
+// Only the ids of a seeded population are repeatable; all others come from the system's generator.
 
 const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
 const LETTERS_AND_DIGITS = `${LETTERS}0123456789`
@@ -39,10 +36,7 @@ export function makeRequestId(pick: PickNumber): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(12, 15)}-8${hex.slice(15, 18)}-${hex.slice(18)}`
 }
 
-/**
- * Picks the start of a sandbox's numeric payment identifiers. The range is wide because a service's
- * database outlives the sandbox: later sandboxes must not reuse its numbers.
- */
+/** The range is wide because a service's database outlives the sandbox: later sandboxes must not reuse its ids. */
 export function pickFirstPaymentId(): number {
   return randomInt(10 ** 9, 10 ** 12)
 }

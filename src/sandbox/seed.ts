@@ -20,14 +20,13 @@ import {
   type SandboxTransaction,
 } from './state.ts'
 
-/** `createdAt` of the first transaction, independent of the time of seeding. */
 const FIRST_AT = Date.UTC(2026, 0, 1)
 const BETWEEN_MS = 7 * 60_000
-/** Seeded payment ids start here, above the range of `pickFirstPaymentId`. */
+/** Above the range of `pickFirstPaymentId`. */
 const FIRST_PAYMENT_ID = 2 * 10 ** 12
 
 const METHODS = ['QR', 'ATM', 'CC']
-/** Payment statuses of a transaction, oldest first; one line is picked for each transaction. */
+/** The payments of a transaction by their statuses, the oldest first; one line is picked for each. */
 const STATUS_HISTORIES: readonly (readonly string[])[] = [
   ['SUCCESS'],
   ['SUCCESS'],
@@ -42,10 +41,10 @@ const STATUS_HISTORIES: readonly (readonly string[])[] = [
 ]
 
 /**
- * Makes a population of transactions, refunds and cards in one account, and resets all random
- * generators to the seed. A seed always gives the same ids, amounts and times, and replaces what it
- * made before. Open refunds settle only by a control request.
- * @throws ControlError 409 if a payment id is taken; 422 if there is no such account
+ * Makes a population of transactions, refunds and cards in one account, and resets all random generators to the seed.
+ * A seed always gives the same ids, amounts and times, and replaces what it made before. Open refunds settle only by
+ * a control request.
+ * @throws ControlError 409 if a payment id is taken, 422 if there is no such account
  */
 export function seedSandbox(
   state: SandboxState,
@@ -99,7 +98,6 @@ function makeAmount(pick: PickNumber, currency: string): string {
   return `${1 + pick(500)}.${String(pick(10 ** decimals)).padStart(decimals, '0')}`
 }
 
-/** Adds a refund to a third of the successful payments: full, of one unit, failed or open. */
 function addRefunds(
   state: SandboxState,
   { payments, createdAt }: SandboxTransaction,
@@ -120,7 +118,7 @@ function addRefunds(
     })
 }
 
-/** Removes transactions with their payments and refunds; refunds waiting to settle end as failed. */
+/** Removes transactions with their payments and refunds. Refunds that wait to settle end as failed. */
 function removeTransactions(
   state: SandboxState,
   { merchantCode, transactions, payments, refunds }: SandboxMerchant,
@@ -166,7 +164,7 @@ const CARDS_IN_A_BATCH = 5
 const FIRST_CARD_AT = Date.UTC(2026, 0, 1, 8)
 const BETWEEN_CARDS_MS = 17 * 3_600_000
 
-/** Adds generated cards to a merchant. A seed always gives the same cards; `name` is part of their ids. */
+/** Adds generated cards, which are always the same for a seed. @param options `name` is part of their ids */
 export function addCards(
   merchant: SandboxMerchant,
   { seed, name }: { seed: number; name: string },
@@ -184,7 +182,6 @@ export function addCards(
   })
 }
 
-/** Generates a card created at `at`, without adding it to the merchant. */
 export function makeCard(
   { merchantCode, cards }: SandboxMerchant,
   at: string,

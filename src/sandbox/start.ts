@@ -27,15 +27,15 @@ export type Sandbox = {
   port: number
   state: SandboxState
   setIpnUrl(url: string): void
-  /** Closes all connections, drops pending work, and resolves when nothing runs any more. */
+  /** Closes all connections, drops pending work, and resolves once nothing runs any more. */
   stop(): Promise<void>
 }
 
 const DELIVERY_TIMEOUT_MS = 10_000
 
 /**
- * Starts a gateway that speaks the specification (4.3, 5.2, 6) over HTTP, with its control routes
- * under `/sandbox`. Its state is its own, in memory, and lost when it stops.
+ * Starts a gateway that speaks the specification (4.3, 5.2, 6) over HTTP, with control routes under `/sandbox`. Its
+ * state is in memory and ends with it.
  * @throws ListenError
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
@@ -74,7 +74,7 @@ function createApp(state: SandboxState, host: string) {
   app.post('/v2/auth/oauth2/token', (c) => serveToken(state, c))
   app.get('/v2/vc/virtual-cards', (c) => serveCards(state, c, null))
   app.get('/v2/vc/virtual-cards/:id', (c) => serveCards(state, c, c.req.param('id')))
-  // Forms have no other method than POST: those of the page name theirs.
+  // Forms can only POST: those of the page name their method in the query.
   app.use('/sandbox/*', requireSameOrigin, methodOverride({ app, query: 'method' }))
   app.route('/sandbox', makeControlRoutes(state))
   app.route('/', makePageRoutes(state))

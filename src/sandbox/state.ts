@@ -12,10 +12,10 @@ import {
   type TokenMode,
 } from './input.ts'
 
-/** What the specification leaves open about cards: the `code` of a success, and the pages of a list. */
+/** What the specification leaves open: the `code` of a success, and the pages of a list. */
 export type CardRules = { successCode: number; firstPage: number; maxPageSize: number }
 
-/** A merchant account of the gateway. Without `token` its default client reads its cards. */
+/** Without `token`, the account's default client reads its cards. */
 export type SandboxAccount = {
   merchantCode: string
   secret: string
@@ -29,9 +29,8 @@ export const DEFAULTS = {
   ipnHashExclude: ['TransAmount', 'ExtData'] as readonly string[],
   /** Milliseconds after which an accepted refund settles by itself. */
   refundMs: 500,
-  /** Milliseconds before each further attempt to deliver a notification; its length limits them. */
+  /** Milliseconds before each further attempt to deliver a notification. */
   ipnRetryMs: [1_000, 2_000, 5_000, 10_000] as readonly number[],
-  /** How the card envelopes look, and the pages of the list. */
   cards: { successCode: 1, firstPage: 1, maxPageSize: 100 } as CardRules,
   tokenLifetimeS: 3_600,
   /** Seeds fault probabilities and the shuffling of notifications. */
@@ -51,7 +50,7 @@ export type SandboxOptions = Partial<typeof DEFAULTS> & {
   port?: number
 }
 
-/** A payment. Amounts are decimal strings; `refundedAmountShown` overrides the one of QUERY_PT. */
+/** Amounts are decimal strings. `refundedAmountShown` overrides what QUERY_PT shows. */
 export type SandboxPayment = {
   id: string
   transaction: SandboxTransaction
@@ -70,23 +69,23 @@ export type SandboxTransaction = {
   orderId: string
   merchantTxnId: string
   currency: string
-  /** The order's amount in its notifications; null for the amount of the payment they report. */
+  /** The amount of the order in notifications; null for that of the payment they report. */
   amount: string | null
   extData: Readonly<Record<string, unknown>> | undefined
-  /** Sent in the notification; `transAmount` of one that was paid in part, unsigned. */
+  /** Sent in notifications, `transAmount` unsigned: what was paid of the order. */
   payToken?: string | undefined
   transAmount?: string | undefined
   createdAt: string
   payments: SandboxPayment[]
 }
 
-/** A refund. It keeps the `mode` that was set when it was accepted. */
 export type SandboxRefund = {
   requestId: string
   transId: string
   payment: SandboxPayment
   amount: string
   status: 'accepted' | 'succeeded' | 'failed'
+  /** As it was when the refund was accepted. */
   mode: RefundMode
   /** Replaces the fee of the mode. */
   fee?: string | undefined
@@ -94,7 +93,7 @@ export type SandboxRefund = {
   acceptedAt: string
 }
 
-export type Movement = {
+type Movement = {
   requestId: string
   transId: string
   paymentId: string
@@ -103,7 +102,7 @@ export type Movement = {
   at: string
 }
 
-/** The records of one merchant. Identifiers are unique within a merchant, not across merchants. */
+/** Ids are unique within a merchant, not across merchants. */
 export type SandboxMerchant = {
   merchantCode: string
   secret: string
@@ -113,19 +112,17 @@ export type SandboxMerchant = {
   cards: Map<string, SandboxCard>
 }
 
-type Outcome = 'received' | 'answered' | FaultKind | 'sending' | DeliveryOutcome
-type DeliveryOutcome = 'acknowledged' | 'refused' | 'unanswered'
+type DeliveryOutcome = 'sending' | 'acknowledged' | 'refused' | 'unanswered'
 
 /**
- * A request received, or an attempt to deliver a notification (`attempt`). An entry has the members of
- * its command; those that are not known are null. `status` and `code` were sent in the answer,
- * `workStatus` and `workCode` are the result of the execution: a fault makes them differ. Of tokens only
- * the verdict is recorded, of clients only those that exist.
+ * A request received, or an attempt to deliver a notification. An entry has the members of its command; unknown ones
+ * are null. `status` and `code` were sent in the answer, `workStatus` and `workCode` are the result of the execution:
+ * a fault makes them differ. Only the verdict on a token is recorded, and only clients that exist.
  */
 export type JournalEntry = {
   command: string
   at: string
-  outcome: Outcome
+  outcome: 'received' | 'answered' | FaultKind | DeliveryOutcome
   status?: number | null
   code?: number | null
   workStatus?: number | null
@@ -148,16 +145,12 @@ export type JournalEntry = {
   clientId?: string | null
 }
 
-/** Access to virtual cards: configured tokens and clients with the accounts they can read, and issued tokens. */
 export type TokenStore = {
   grants: readonly { source: TokenSource; merchantCodes: readonly string[] }[]
   /** `expiresAt` is on the clock of `performance.now()`. */
   issued: Map<string, { merchantCodes: readonly string[]; expiresAt: number }>
   mode: TokenMode
 }
-
-/** What the last form of the page did, or why it did nothing. `at` is on the clock of `performance.now()`. */
-export type FormResult = { tone: 'good' | 'bad'; text: string; at: number }
 
 export type SandboxState = {
   settings: typeof DEFAULTS
@@ -170,18 +163,16 @@ export type SandboxState = {
   lastPaymentId: number
   /** Decides whether a fault applies to a request. */
   random: () => number
-  /** Used by IPN deliveries, whose order varies from run to run: `random` stays repeatable. */
+  /** For deliveries, whose order varies from run to run, so that `random` stays repeatable. */
   deliveryRandom: () => number
   tokens: TokenStore
   background: ReturnType<typeof createBackgroundTasks>
   agent: Agent
-  formResult?: FormResult
+  /** What the last form did, or why it did nothing. `at` is on the clock of `performance.now()`. */
+  formResult?: { tone: 'good' | 'bad'; text: string; at: number }
 }
 
-/**
- * Finds the merchant of an account; without a code the first one.
- * @throws ControlError 422 if there is none
- */
+/** Finds a merchant, by default the first one. @throws ControlError 422 if there is none */
 export function findMerchant(
   { merchants }: SandboxState,
   merchantCode: string | undefined,
@@ -192,7 +183,7 @@ export function findMerchant(
   return merchant
 }
 
-/** Names an object: in the account with this code, or in the first one that has the id. */
+/** Without a code, an object is in the first account that has the id. */
 export type ObjectKey = { id: string; merchantCode: string | undefined }
 
 /** @throws ControlError 404 */
@@ -205,10 +196,7 @@ export function findPayment(state: SandboxState, key: ObjectKey): SandboxPayment
   return findObject(state, key, 'paymentId', ({ payments }) => payments.get(key.id))
 }
 
-/**
- * Finds the refunds with a request id, oldest first; at least one.
- * @throws ControlError 404
- */
+/** Finds the refunds with a request id, the oldest first. @throws ControlError 404 if there is none */
 export function findRefunds(state: SandboxState, key: ObjectKey): SandboxRefund[] {
   return findObject(state, key, 'requestId', ({ refunds }) => refunds.get(key.id))
 }
@@ -239,13 +227,13 @@ export function createBackgroundTasks() {
       if (signal.aborted || ms <= 0) return !signal.aborted
       return await setTimeout(ms, true, { signal }).catch(() => false)
     },
-    /** Starts a task without waiting for it. The task must not reject. */
+    /** Starts a task, which must not reject, without waiting for it. */
     run(task: () => Promise<unknown>): void {
       if (signal.aborted) return
       const work = task().finally(() => running.delete(work))
       running.add(work)
     },
-    /** Cancels all waits and resolves when all started tasks have ended. */
+    /** Cancels all waits, and resolves once all tasks have ended. */
     async stop(): Promise<void> {
       stopping.abort()
       await Promise.allSettled(running)

@@ -13,7 +13,7 @@ import type {
 const MAX_ROWS = 20
 const NONE = <p class="soft">None yet.</p>
 
-/** Renders what the gateway holds and was asked, the newest rows first. Of cards it shows only masked members. */
+/** Shows what the gateway holds and was asked, the newest first. Cards are masked. */
 export function Tables({ state: { merchants, journal } }: { state: SandboxState }) {
   const all = [...merchants.values()]
   const transactions = all.flatMap((one) => [...one.transactions.values()])
@@ -167,7 +167,7 @@ function locate(path: string, { merchant }: Pick<SandboxTransaction, 'merchant'>
   return `/sandbox/${path}?${new URLSearchParams({ merchantCode: merchant.merchantCode })}`
 }
 
-/** A form of one button, whose fields are hidden, but for an amount that can be changed before. */
+/** A form with one button and hidden fields; only an amount can be changed. */
 export function Button(props: {
   label: string
   to: string

@@ -6,18 +6,14 @@ import type { TokenMode } from './input.ts'
 import type { JournalEntry, SandboxAccount, SandboxState, TokenStore } from './state.ts'
 import { type Fields, readParams, writeJson } from './wire.ts'
 
-/** Issued tokens to keep. An expired token is reported as expired while it is kept, then as unknown. */
+/** An expired token is reported as expired while it is kept, and then as unknown. */
 const MAX_ISSUED = 10_000
 
-/** Makes the client of an account without a token source: its id is the merchant code. */
 export function makeDefaultClient(merchantCode: string) {
   return { clientId: merchantCode, clientSecret: `sandbox-${merchantCode}` }
 }
 
-/**
- * Creates the token store: each account has its own source or its default client; the shared source
- * can read the cards of all accounts.
- */
+/** Each account has its own source or its default client. The shared source can read the cards of all accounts. */
 export function createTokenStore(
   accounts: readonly SandboxAccount[],
   sharedToken: TokenSource | undefined,
@@ -38,7 +34,7 @@ function listClients({ grants }: TokenStore, clientId: unknown) {
   )
 }
 
-/** Lists the default clients that exist, whose secrets are public. */
+/** Lists the default clients in use. Their secrets are public. */
 export function listDefaultClients({ merchants, tokens }: SandboxState) {
   return [...merchants.keys()]
     .map(makeDefaultClient)
@@ -55,7 +51,7 @@ function issueToken({ issued, mode }: TokenStore, merchantCodes: readonly string
   return token
 }
 
-/** Expires all issued tokens, but no static ones. Returns how many were still valid. */
+/** Expires all issued tokens. Returns how many were still valid. */
 export function expireTokens({ issued }: TokenStore): number {
   const now = performance.now()
   const valid = [...issued.values()].filter(({ expiresAt }) => expiresAt > now)
@@ -63,7 +59,7 @@ export function expireTokens({ issued }: TokenStore): number {
   return valid.length
 }
 
-/** Checks `Authorization: Bearer <token>` (specification 5.1, RFC 6750): its verdict, and whose cards it can read. */
+/** Checks `Authorization: Bearer <token>` (specification 5.1, RFC 6750), and says whose cards it can read. */
 export function checkBearer(
   { grants, issued }: TokenStore,
   header = '',
@@ -92,8 +88,8 @@ const tokenRequest = z.object({
 })
 
 /**
- * Issues tokens for virtual cards by client credentials (RFC 6749 section 4.4), requested as JSON or
- * as a form. A refusal is `{error, error_description}` (section 5.2), with 401 for an invalid client.
+ * Issues tokens for virtual cards by client credentials (RFC 6749, section 4.4), requested as JSON or as a form. A
+ * refusal is `{error, error_description}` (section 5.2), with 401 for an invalid client.
  */
 export async function serveToken(state: SandboxState, c: GatewayContext): Promise<Response> {
   const { tokens } = state
@@ -145,7 +141,7 @@ function refuse(status: number, error: string, description: string): Answer {
   return answer(status, { error, error_description: description })
 }
 
-/** For faults: codes from 400 to 599 are the HTTP status; others are a success without a token. */
+/** For a fault: a code that is no HTTP status is sent with 200 and without a token. */
 function refuseWithCode(code: number): Answer {
   if (!isErrorStatus(code)) return answer(200, { code, message: 'Failed' })
   return refuse(code, code === 401 ? 'invalid_client' : 'server_error', 'refused by a fault')

@@ -4,7 +4,6 @@ import { computeSecureHash, type WireParams } from '../gateway/signature.ts'
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** Narrows to the members of a JSON object; lossless numbers are none. */
 export function isMembers(value: unknown): value is Fields {
   return (
     typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value)
@@ -12,8 +11,8 @@ export function isMembers(value: unknown): value is Fields {
 }
 
 /**
- * Reads a gateway request, JSON or form (specification 4.3). Numbers keep their text. A form has no
- * types: its amount is read as a number if it looks like one.
+ * Reads a gateway request as JSON or as a form (specification 4.3). Numbers keep their text. A form has no types: its
+ * amount is a number if it looks like one.
  * @returns `undefined` if the body is neither a JSON object nor a form
  */
 export function readParams(
@@ -46,7 +45,6 @@ function readForm(body: string, prefix: string): WireParams {
   )
 }
 
-/** Returns the parameters that carry the prefix, by their names without it. */
 export function readFields(params: WireParams, prefix: string): Fields {
   const start = `${prefix}_`
   return Object.fromEntries(
@@ -58,14 +56,14 @@ export function readFields(params: WireParams, prefix: string): Fields {
 
 const MISSING = 'is missing'
 
-/** For required parameters: null and the empty string count as missing. */
+/** For required parameters: null and the empty text count as missing. */
 const orMissing = (otherwise: string) => ({
   error: ({ input }: { input?: unknown }) =>
     input === undefined || input === null || input === '' ? MISSING : otherwise,
 })
 const text = z.string(orMissing('must be a string')).refine((given) => given !== '', MISSING)
 
-/** The parameters of QUERY_PT (specification 4.3.1), by names without prefix. */
+/** The parameters of QUERY_PT (specification 4.3.1). */
 export const queryRequest = z.object({
   MerchantCode: text,
   TransactionID: text,
@@ -73,7 +71,7 @@ export const queryRequest = z.object({
   SecureHash: text,
 })
 
-/** The parameters of REFUND (specification 4.3.2). The amount is a number, the receiver optional. */
+/** The parameters of REFUND (specification 4.3.2). */
 export const refundRequest = z.object({
   MerchantCode: text,
   RequestID: text,
@@ -87,10 +85,7 @@ export const refundRequest = z.object({
 export type QueryRequest = z.output<typeof queryRequest>
 export type RefundRequest = z.output<typeof refundRequest>
 
-/**
- * Parses the parameters of a command, by names without prefix. Missing parameters are reported before
- * those of the wrong type, both in the order of the specification's tables.
- */
+/** Reports missing parameters before those of the wrong type, both in the order of the specification's tables. */
 export function parseRequest<T>(
   schema: z.ZodType<T>,
   fields: Fields,
@@ -109,8 +104,8 @@ export function parseRequest<T>(
 export type PaygateAnswer = { code: number; message: string; data?: unknown }
 
 /**
- * Answers to QUERY_PT and REFUND by name. Codes 1 to 37 are used by gateways of this family; codes from
- * 200 on are the sandbox's own, because the specification has no table of codes (section 7).
+ * Gateways of this family use the codes 1 to 37. Those from 200 on are the sandbox's own, because the specification
+ * has no table of codes (section 7).
  */
 const ANSWERS = {
   success: { code: 0, message: 'Success' },
@@ -141,15 +136,11 @@ export function refuse(name: keyof typeof ANSWERS, detail?: string): PaygateAnsw
   return { code, message: detail === undefined ? message : `${message}: ${detail}` }
 }
 
-/** Returns the answer with any code, for faults and notifications; unlisted ones have the generic message. */
 export function answerWithCode(code: number): PaygateAnswer {
   return Object.values(ANSWERS).find((one) => one.code === code) ?? { ...ANSWERS.failed, code }
 }
 
-/**
- * Writes an answer as JSON (specification 4.3.1, 4.3.2). A refusal also carries `ResponseData`,
- * empty and of the type in the command's table.
- */
+/** Writes an answer (specification 4.3.1, 4.3.2). A refusal has an empty `ResponseData` of the command's type. */
 export function writeAnswer(
   { code, data, message }: PaygateAnswer,
   { command, prefix }: { command: string; prefix: string },
@@ -159,7 +150,7 @@ export function writeAnswer(
   return writeJson(writeParams(answer, prefix))
 }
 
-/** Writes a notification's body: the prefixed fields and `SecureHash` (specification 5.2, 6). */
+/** Writes the body of a notification with its `SecureHash` (specification 5.2, 6). */
 export function writeSigned(
   fields: Fields,
   secret: string,
@@ -178,6 +169,8 @@ function writeParams(fields: Fields, prefix: string): WireParams {
   )
 }
 
+export const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' }
+
 export function writeJson(value: unknown): string {
   return stringify(value) ?? 'null'
 }
@@ -188,11 +181,7 @@ const receiver = z.object({
   swiftCode: z.string().min(1),
 })
 
-/**
- * Reads `svc_Receiver`: standard padded Base64 of a JSON object with three string members
- * (specification 4.3.2).
- * @returns `undefined` if it is anything else
- */
+/** Reads `svc_Receiver`, a JSON object in padded Base64 (specification 4.3.2). @returns `undefined` if it is neither */
 export function readReceiver(given: string): z.output<typeof receiver> | undefined {
   const bytes = Buffer.from(given, 'base64')
   if (bytes.toString('base64') !== given) return undefined
@@ -203,7 +192,6 @@ export function readReceiver(given: string): z.output<typeof receiver> | undefin
   }
 }
 
-/** Masks a receiver for the journal: only the last four digits of the account number are kept. */
 export function maskReceiver(given: unknown): unknown {
   const known = typeof given === 'string' ? readReceiver(given) : undefined
   if (known === undefined) return '(unreadable)'

@@ -1,17 +1,21 @@
+import { readFileSync } from 'node:fs'
 import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
+import type { Page } from 'playwright-core'
 import readExcel from 'read-excel-file/node'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { text } from '../../src/console/cells.tsx'
 import type { ConsoleEnv } from '../../src/console/env.ts'
 import { respondCsvFile } from '../../src/console/export.ts'
 import { requireSession } from '../../src/console/session.ts'
+import { findText, type Language, type TextKey } from '../../src/console/texts/text.ts'
 import { requireScope, showTo } from '../../src/console/view.ts'
 import { addAmounts } from '../../src/money.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
 import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
 import { ask, expectTaken } from '../support/ask.ts'
 import { borrowRig } from '../support/borrow-rig.ts'
+import { describeInBrowser, openProfile, openSessionIn } from '../support/browser.ts'
 import { addVisitor, type Visitor, visitAs } from '../support/console.ts'
 import { readText } from '../support/read-html.ts'
 import { MERCHANT, type Rig } from '../support/service.ts'
@@ -58,17 +62,6 @@ afterAll(async () => {
   file.remove()
 })
 
-/** The list as a person reads it, page by page: the texts of its cells. */
-async function readPages(query: string): Promise<string[][]> {
-  const response = await visitAs(rig, operator, `/console/transactions?${query}`)
-  const html = await response.text()
-  const rows = [...html.matchAll(/<tr><td.*?<\/tr>/gs)].map(([row]) =>
-    [...row.matchAll(/<td.*?<\/td>/gs)].map(([cell]) => readText(cell)),
-  )
-  const next = /href="\?([^"]*cursor=[^"]+)">Older ones/.exec(html)?.[1]?.replaceAll('&amp;', '&')
-  return next === undefined ? rows : [...rows, ...(await readPages(next))]
-}
-
 const download = (path: string) => visitAs(rig, operator, `/console/${path}`)
 
 /** The cells of a CSV file (RFC 4180). */
@@ -86,75 +79,96 @@ function toSecond(time: Date): string {
   return rounded.toISOString().slice(0, 19).replace('T', ' ')
 }
 
-const money = (amount: string | undefined) => (amount ?? '').replaceAll(/,| VND/g, '')
+/** A number as people read it, or a time, as files have them. */
+function toPlain(language: Language, text: string): string {
+  const [, clock, day, month, year] = /^([\d:]{8}) (\d\d)\/(\d\d)\/(\d{4})/.exec(text) ?? []
+  if (clock !== undefined) return `${year}-${month}-${day} ${clock}`
+  if (!text.endsWith(' VND')) return text.replace(/^(\d{4}-\S+ \S+) \(.*/, '$1')
+  const number = text.slice(0, -4).replaceAll(language === 'vi' ? '.' : ',', '')
+  return number.replace(',', '.')
+}
+
+/** The list as a person reads it, page by page. */
+async function readPages(page: Page, older: string, language: Language): Promise<string[][]> {
+  const html = await page.content()
+  const rows = [...html.matchAll(/<tr><td.*?<\/tr>/gs)].map(([row]) =>
+    [...row.matchAll(/<td.*?<\/td>/gs)].map(([cell]) => toPlain(language, readText(cell))),
+  )
+  const link = page.getByRole('link', { name: older })
+  if (!(await link.isVisible())) return rows
+  const from = page.url()
+  await link.click()
+  await page.waitForURL((url) => url.href !== from)
+  return [...rows, ...(await readPages(page, older, language))]
+}
+
+describeInBrowser('a month as a file', () => {
+  it.each([
+    ['en', true],
+    ['vi', false],
+  ] as const)(
+    'of CSV and of Excel is the list, page by page, also added up, in %s',
+    async (language, script) => {
+      const say = (key: TextKey) => findText(language, key) ?? key
+      const merchants = [MERCHANT.merchantCode]
+      const person = await addVisitor(rig.database, { roles: ['operator'], merchants, language })
+      const context = await openProfile({ script })
+      onTestFinished(() => context.close())
+      await openSessionIn(context, rig.service.url, person)
+      const page = await context.newPage()
+      await page.goto(`${rig.service.url}/console/transactions`)
+      await page.getByLabel(say('field.from'), { exact: true }).fill('2026-11-01')
+      await page.getByLabel(say('field.to'), { exact: true }).fill('2026-11-30')
+      await page.getByRole('button', { name: say('lists.submit'), exact: true }).click()
+      await page.waitForURL(/to=2026-11-30/)
+      const press = async (name: TextKey) => {
+        const begun = page.waitForEvent('download')
+        await page.getByRole('link', { name: say(name), exact: true }).click()
+        const file = await begun
+        return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) }
+      }
+      const [csv, excel] = [await press('lists.csv'), await press('lists.xlsx')]
+      expect([csv.name, excel.name]).toEqual(['transactions.csv', 'transactions.xlsx'])
+
+      const names = ['order', 'state', 'amount', 'paid', 'refunded', 'currency'] as const
+      const titles = names.map((name) => say(`field.${name}`)).join()
+      const text = csv.bytes.toString()
+      expect(text.slice(0, titles.length + 20)).toContain(
+        `\ufeff${titles},${say('field.time')} (GMT+7),`,
+      )
+      const [head, ...rows] = readCsv(text.slice(1))
+      const listed = await readPages(page, say('lists.next'), language)
+      expect(listed).toHaveLength(62)
+      expect(
+        rows.map(([order, state, amount, , refunded, , time, account, , id]) => [
+          order?.replace(/^'/, ''),
+          ...[state, amount, refunded, time, account, id],
+        ]),
+      ).toEqual(listed)
+      expect(listed.at(0)?.[4]).toBe('2026-11-30 23:59:59')
+      expect(listed.at(-1)?.[4]).toBe('2026-11-01 00:00:00')
+
+      const [sheet] = await readExcel(excel.bytes)
+      const [titlesOfSheet, ...cells] = sheet?.data ?? []
+      expect(titlesOfSheet).toEqual(head)
+      // Numbers that can be added up, where they are exact.
+      expect(
+        cells.map((row) => row.map((one) => (one instanceof Date ? toSecond(one) : (one ?? '')))),
+      ).toEqual(
+        rows.map(([order, state, amount, paid, refunded, ...others]) => [
+          ...[order?.replace(/^'/, ''), state, amount === MOST ? MOST : Number(amount)],
+          ...[paid === MOST ? MOST : Number(paid), Number(refunded), ...others],
+        ]),
+      )
+      const sums = [listed, rows, cells].map((of) => addAmounts(of.map(([, , one]) => String(one))))
+      expect(new Set(sums)).toEqual(
+        new Set([addAmounts(listed.map(([, , amount]) => amount ?? ''))]),
+      )
+    },
+  )
+})
 
 describe('a month as a file', () => {
-  it('of CSV has every row of the list, in its words, its zone and its order', async () => {
-    const response = await download(`transactions?${MONTH}&format=csv`)
-    expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8')
-    expect(response.headers.get('content-disposition')).toBe(
-      'attachment; filename="transactions.csv"',
-    )
-    const csv = Buffer.from(await response.arrayBuffer()).toString()
-    expect(csv.startsWith('\ufeffOrder,State,Amount,Paid,Refunded,Currency,Since (GMT+7),')).toBe(
-      true,
-    )
-    const [, ...rows] = readCsv(csv)
-    const pages = await readPages(MONTH)
-    expect(rows).toHaveLength(62)
-    expect(
-      rows.map(([order, state, amount, , refunded, , time, account, , id]) => [
-        order?.replace(/^'/, ''),
-        state,
-        amount,
-        refunded,
-        time,
-        account,
-        id,
-      ]),
-    ).toEqual(
-      pages.map(([order, state, amount, refunded, time, account, id]) => [
-        order,
-        state,
-        money(amount),
-        money(refunded),
-        time,
-        account,
-        id,
-      ]),
-    )
-    expect(pages.at(0)?.[4]).toBe('2026-11-30 23:59:59')
-    expect(pages.at(-1)?.[4]).toBe('2026-11-01 00:00:00')
-    const sum = addAmounts(rows.map(([, , amount]) => amount ?? ''))
-    expect(sum).toBe(addAmounts(pages.map(([, , amount]) => money(amount))))
-  })
-
-  it('of Excel has the same, with numbers that can be added up where they are exact', async () => {
-    const response = await download(`transactions?${MONTH}&format=xlsx`)
-    expect(response.headers.get('content-disposition')).toBe(
-      'attachment; filename="transactions.xlsx"',
-    )
-    const [sheet] = await readExcel(Buffer.from(await response.arrayBuffer()))
-    const [titles, ...rows] = sheet?.data ?? []
-    const csv = readCsv(await (await download(`transactions?${MONTH}&format=csv`)).text())
-    expect(titles).toEqual(csv[0])
-    expect(
-      rows.map((cells) =>
-        cells.map((cell) => (cell instanceof Date ? toSecond(cell) : (cell ?? ''))),
-      ),
-    ).toEqual(
-      csv
-        .slice(1)
-        .map(([order, state, amount, paid, ...others]) => [
-          order?.replace(/^'/, ''),
-          state,
-          amount === MOST ? MOST : Number(amount),
-          paid === MOST ? MOST : Number(paid),
-          ...others.map((cell, at) => (at === 0 ? Number(cell) : cell)),
-        ]),
-    )
-  })
-
   it('begins and ends by the clock of a person who has a time zone of their own', async () => {
     const merchants = [MERCHANT.merchantCode]
     const abroad = await addVisitor(rig.database, { merchants, timeZone: 'UTC' })

@@ -27,15 +27,18 @@ export type BrowserOptions = {
   colorScheme?: 'light' | 'dark'
   /** Whether scripts run. */
   script?: boolean
+  /** What it asks for in `Accept-Language`. */
+  locale?: string
 }
 
 /** A browser profile of its own: cookies are not shared with any other. Close it at the end of the test. */
 export async function openProfile(options: BrowserOptions = {}): Promise<BrowserContext> {
   if (!browser) throw new Error('no browser could be started')
-  const { width = 1280, colorScheme = 'light', script = true } = options
+  const { width = 1280, colorScheme = 'light', script = true, locale = 'en-US' } = options
   const context = await browser.newContext({
     viewport: { width, height: 900 },
     colorScheme,
+    locale,
     javaScriptEnabled: script,
     reducedMotion: 'reduce',
   })

@@ -1,6 +1,6 @@
 // What scripts add. Everything works without them.
 
-/** Read aloud when it changes. */
+/** Screen readers read its text aloud when it changes. */
 const announcer = document.getElementById('announcer') ?? document.body
 const { textCopy: copy, textCopied: copied } = announcer.dataset
 const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: 'auto' })
@@ -44,10 +44,10 @@ function enhance(root) {
 
 /** Parts as the server wrote them, by id. @type {Map<string, string>} */
 const known = new Map()
-/** Each form has a token of its own. @param {Element} part */
+/** Leaves out form tokens, which always differ. @param {Element} part */
 const write = (part) => part.innerHTML.replaceAll(/name="formToken" value="[^"]*"/g, '')
 
-/** Takes over the parts that differ, without a jump. @param {string} html */
+/** Replaces the parts that differ, without scrolling the page. @param {string} html */
 function takeOver(html) {
   const next = new DOMParser().parseFromString(html, 'text/html')
   const measure = () => seen?.getBoundingClientRect().top ?? 0
@@ -110,6 +110,25 @@ async function keepFresh(etag) {
     const backoff = failures && Math.min(60, 2 ** failures) * (0.5 + Math.random())
     await pause(1_000 * Math.max(Number(answer.headers.get('retry-after') ?? 5), backoff))
   }
+}
+
+/** When a form was sent last: a double click sends it once. */
+let sentAt = Number.NEGATIVE_INFINITY
+addEventListener('submit', (event) => {
+  if (event.timeStamp - sentAt < 1_000) event.preventDefault()
+  else sentAt = event.timeStamp
+})
+
+// What was typed stays with the page in the history: browsers give back no field that they are told not to remember.
+addEventListener('change', () => {
+  const typed = [...document.querySelectorAll('input')].filter(
+    ({ autocomplete, form }) => autocomplete === 'off' && form?.method === 'post',
+  )
+  history.replaceState(Object.fromEntries(typed.map(({ id, value }) => [id, value])), '')
+})
+for (const [id, value] of Object.entries(history.state ?? {})) {
+  const input = document.getElementById(id)
+  if (input instanceof HTMLInputElement) input.value = value
 }
 
 for (const part of document.querySelectorAll('[data-live]')) known.set(part.id, write(part))

@@ -1,9 +1,9 @@
 import { findText, type Language } from './text.ts'
 
 /**
- * The sentences that the service stores and its API returns in English, and what they are in Vietnamese. `{name}` stays
- * as it is stored, `{name:}` is a sentence or a part of one itself, and `{name:group}` has a text in that group of the
- * catalogue. The first that fits is taken, so a narrower one stands before a wider one.
+ * The sentences that are stored and returned by the API in English, and their Vietnamese translations. `{name}` stays
+ * as it is stored, `{name:}` is itself a sentence or a part of one, and `{name:group}` has a text in that group of
+ * the catalogue. The first that fits is taken, so a narrow one stands before a wide one.
  */
 export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   // What people and keys did. What they wrote stays as they wrote it.
@@ -25,7 +25,7 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['resolved {by:}: {reason}', '{by} đã kết luận: {reason}'],
   ['held {by:}: {reason}', '{by} đã tạm giữ: {reason}'],
   ['hold released {by:}: {reason}', '{by} đã bỏ tạm giữ: {reason}'],
-  ['hold of the account released {by:}: {reason}', '{by} đã bỏ tạm giữ tài khoản: {reason}'],
+  ['hold of the account released {by:}: {reason}', '{by} đã bỏ tạm giữ tài khoản bán hàng: {reason}'],
   ['discrepancy {id} ({kind:}) resolved {by:}: {reason}', '{by} đã xử lý sai lệch {id} ({kind}): {reason}'],
   ['discrepancy {id} ({kind:}) noted {by:}: {note}', '{by} đã ghi chú về sai lệch {id} ({kind}): {note}'],
   ['discrepancy {id} ({kind:}) assigned {by:}: nobody', '{by} đã bỏ giao sai lệch {id} ({kind})'],
@@ -71,7 +71,7 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['the gateway no longer lists the payment', 'cổng không còn liệt kê khoản thanh toán'],
   ['the payment is {status:}', 'khoản thanh toán ở trạng thái: {status}'],
   ['only {left} is left to refund', 'chỉ còn {left} có thể hoàn'],
-  ['the payment was made by QR, and no receiver was given', 'khoản thanh toán bằng mã QR nhưng không có tài khoản nhận tiền'],
+  ['the payment was made by QR, and no receiver was given', 'khoản thanh toán bằng mã QR nhưng không có tài khoản ngân hàng nhận tiền'],
   ['refund {id} of {amount} was inferred, and stays reserved until it is confirmed', 'lệnh hoàn tiền {id} ({amount}) được suy ra và vẫn được giữ lại cho đến khi được xác nhận'],
   ['it has changed since it was approved', 'lệnh đã thay đổi sau khi được duyệt'],
   ['it was requested in {before}, and the gateway has notified {after} since', 'lệnh được yêu cầu bằng {before}, sau đó cổng thông báo {after}'],
@@ -226,12 +226,12 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   ['expired', 'đã hết hạn'],
 ]
 
-/** Places that hold no space. */
+/** Places without a space. */
 const FIGURES = ['amount', 'code', 'grown', 'left', 'n', 'ms']
 
 const PLACE = /\{(\w+)(?::([\w.]*))?\}/g
 
-/** The English sentence as an expression, and its places, each with the group that names its value: `''` for a sentence. */
+/** The English sentences as expressions, with the group of each place, which is `''` for a sentence. */
 const PATTERNS = SENTENCES.map(([en, vi]) => {
   const places = [...en.matchAll(PLACE)].map(([, name = '', group]) => ({ name, group }))
   const whole = en.replaceAll(/\{(\w+).*?\}|[.*+?^$()|[\]\\]/g, (part, name?: string) => {
@@ -241,7 +241,7 @@ const PATTERNS = SENTENCES.map(([en, vi]) => {
   return { whole: new RegExp(`^${whole}$`, 's'), places, vi }
 })
 
-/** Says a stored sentence in a language. One that is not known stays as it is, and so does what people wrote. */
+/** Translates a stored sentence. An unknown one, and what people wrote, stays as it is. */
 export function sayStored(language: Language, text: string): string {
   if (language === 'en') return text
   for (const pattern of PATTERNS) {
@@ -251,7 +251,7 @@ export function sayStored(language: Language, text: string): string {
   return text
 }
 
-/** Undefined where the text is none of these sentences, or names what the catalogue does not. */
+/** @returns undefined if the text is not this sentence, or holds a value that the catalogue does not */
 function fill({ whole, places, vi }: (typeof PATTERNS)[number], text: string): string | undefined {
   const found = whole.exec(text)
   if (!found) return undefined

@@ -14,7 +14,7 @@ export type NoticeCode = NameIn<'notice'>
 
 type Names<Text> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never
 
-export type Values<Key extends TextKey> = Record<Names<English<Key>>, string | number>
+type Values<Key extends TextKey> = Record<Names<English<Key>>, string | number>
 
 export type PlainKey = {
   [Key in TextKey]: [Names<English<Key>>] extends [never] ? Key : never
@@ -28,13 +28,13 @@ export type CountKey = Counted<TextKey>
 
 const BY_KEY: Readonly<Record<string, readonly [en: string, vi: string]>> = TEXTS
 
-/** Returns a text in a language; undefined for a key that the catalogue does not have. */
+/** Finds a text; undefined if the catalogue does not have the key. */
 export function findText(language: Language, key: string, values: Readonly<Record<string, string | number>> = {}): string | undefined {
   const text = Object.hasOwn(TEXTS, key) ? BY_KEY[key]?.[language === 'vi' ? 1 : 0] : undefined
   return text?.replaceAll(/\{(\w+)\}/g, (name, key: string) => String(values[key] ?? name))
 }
 
-/** The keys of a group without its name, in the order of the catalogue. */
+/** Lists the keys of a group without its name, in the order of the catalogue. */
 export function listKeys<Group extends string>(group: Group): NameIn<Group>[] {
   const isBehind = (name: string): name is NameIn<Group> => Object.hasOwn(TEXTS, `${group}.${name}`)
   return Object.keys(TEXTS)

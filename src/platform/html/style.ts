@@ -29,6 +29,7 @@ th { border-top: 0; overflow-wrap: normal; color: var(--soft); font-weight: 600;
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, pre { font-family: ui-monospace, monospace; font-size: .875em; overflow-wrap: anywhere; }
+.id, p > code, dd > code { display: inline-block; max-width: 100%; overflow-wrap: anywhere; }
 pre { margin: .3rem 0 0; white-space: pre-wrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; margin: 0; }
 dt { color: var(--soft); }
@@ -69,6 +70,7 @@ input:focus-within, :focus-visible { outline: 3px solid var(--accent); outline-o
 @media (max-width: 40rem) {
   dl { grid-template-columns: 1fr; }
   dd { margin-bottom: .5rem; }
+  .id { font-size: .875em; }
   table.cells, .cells tbody, .cells tr, .cells td { display: block; }
   .cells thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   .cells tr { padding: .5rem 0; border-top: 1px solid var(--line); }

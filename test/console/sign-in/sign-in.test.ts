@@ -82,18 +82,6 @@ it.each([
   expect(opened.headers.get('set-cookie')).toContain('session=')
 })
 
-it('a used link leads to a page that says so, and how to get another: a reload sends nothing again', async () => {
-  const { path } = await inviteSomeone()
-  await send(path, { method: 'POST', headers: OWN })
-  const again = await send(path, { method: 'POST', headers: OWN })
-  expect([again.status, again.headers.get('set-cookie')]).toEqual([303, null])
-  const page = await send(again.headers.get('location') ?? '')
-  expect(page.status).toBe(200)
-  const text = await page.text()
-  expect(text).toContain('<h1>This link does not work</h1>')
-  expect(text).toContain('npm run -s cli -- people link NAME')
-})
-
 it('a token that was there before the sign-in is never the session, and the session behind it ends', async () => {
   const attacker = await addVisitor(rig.database)
   const { path } = await inviteSomeone()

@@ -106,8 +106,8 @@ export const CONSOLE_PAGES: readonly Guard[] = [
   },
   {
     file: 'src/console/timeline.ts',
-    text: 'amount: formatMoney(amount, currency) })]',
-    mutation: "amount: formatMoney(amount, currency && 'VND') })]",
+    text: 'amount: formatMoney(amount, currency) }),',
+    mutation: "amount: formatMoney(amount, currency && 'VND') }),",
     test: 'test/unit/console/story/words.test.ts',
     claim:
       'an entry of the timeline in words shows the amount of a notification in its own currency: USD',

@@ -2,6 +2,16 @@ import type { Guard } from './guard.ts'
 
 export const CONSOLE: readonly Guard[] = [
   {
+    file: 'src/console/assets/console.js',
+    text: 'event.timeStamp - sentAt < 1_000',
+    mutation: 'event.timeStamp < sentAt',
+    test: 'test/console/stories.test.ts',
+    claim:
+      "a form, in en loses nothing and is sent once, with Back, reload and a second tab: 'a note on a refund'",
+    control:
+      "a form, in en loses nothing and is sent once, with Back, reload and a second tab: 'the filters of a list'",
+  },
+  {
     file: 'src/console/kept.ts',
     text: 'row: `${personId} ${path}` }) as const',
     mutation: 'row: `${personId.slice(0, 0)} ${path}` }) as const',
@@ -131,8 +141,7 @@ export const CONSOLE: readonly Guard[] = [
     test: 'test/console/export.test.ts',
     claim:
       'a month as a file begins and ends by the clock of a person who has a time zone of their own',
-    control:
-      'a month as a file of CSV has every row of the list, in its words, its zone and its order',
+    control: 'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
   },
   {
     file: 'src/console/session.ts',
@@ -148,10 +157,9 @@ export const CONSOLE: readonly Guard[] = [
     text: "replace(/^0+/, '').length <= 15",
     mutation: "replace(/^0+/, '').length <= 30",
     test: 'test/console/export.test.ts',
-    claim:
-      'a month as a file of Excel has the same, with numbers that can be added up where they are exact',
+    claim: 'a month as a file of CSV and of Excel is the list, page by page, also added up, in en',
     control:
-      'a month as a file of CSV has every row of the list, in its words, its zone and its order',
+      'a month as a file begins and ends by the clock of a person who has a time zone of their own',
   },
   {
     file: 'src/console/list-page.tsx',

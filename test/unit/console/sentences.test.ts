@@ -48,7 +48,7 @@ describe('a stored sentence', () => {
     ],
     [
       'hold of the account released by Mai, who also requested refunds a, b and 2 more: checked',
-      'Mai (cũng là người đã yêu cầu các lệnh hoàn tiền a, b và 2 lệnh khác) đã bỏ tạm giữ tài khoản: checked',
+      'Mai (cũng là người đã yêu cầu các lệnh hoàn tiền a, b và 2 lệnh khác) đã bỏ tạm giữ tài khoản bán hàng: checked',
     ],
     [
       'the gateway notified a failure (code 5), and no success within 9 ms; the code is not known to be final',

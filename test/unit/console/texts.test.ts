@@ -63,6 +63,13 @@ describe('the Vietnamese texts', () => {
     expect(different).toEqual([])
   })
 
+  it('say whose account it is: a shop has one, and a bank', () => {
+    const bare = Object.values(TEXTS).filter(([, vi]) =>
+      /(?<!số )tài khoản(?! bán hàng| ngân hàng)/i.test(vi),
+    )
+    expect(bare).toEqual([])
+  })
+
   it('leave nothing in English but names that stay', () => {
     const same = Object.values(TEXTS).filter(([en, vi]) => String(en) === vi)
     const named = same.filter(([text]) => /[a-z]{4,} [a-z]{2,}/.test(text))
