@@ -145,7 +145,7 @@ function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
 /** Leads back to a form, filled in again, whose outcome is unknown because the database did not answer. */
 function respondInterrupted(ctx: ConsoleContext, c: ConsoleRequest) {
   const { person } = useView()
-  const form = { action: readPath(c), fields: readFields(c), isUnsent: true }
+  const form = { action: readPath(c), fields: readFields(c), returned: 'unclear' as const }
   const refreshTo = person ? pageWith(ctx, person.id, namePage(c), form) : namePage(c)
   return respondRefusal(c, 503, { name: 'interrupted', refreshS: RETRY_S, refreshTo })
 }

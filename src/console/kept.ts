@@ -66,8 +66,8 @@ export const KeptForm = z.strictObject({
   links: z.array(z.strictObject({ text: z.string(), href: z.string() })).default([]),
   /** What the decision contradicts. The person can confirm it all the same. */
   evidence: z.array(z.string()).default([]),
-  /** The session had ended or the database was away: the person sends it again. */
-  isUnsent: z.boolean().default(false),
+  /** Why it is to be sent again: the session had ended, or the database gave no answer and it may have been carried out. */
+  returned: z.enum(['unsent', 'unclear']).optional(),
 })
 
 export type KeptForm = z.infer<typeof KeptForm>

@@ -47,7 +47,7 @@ export async function renderConsolePage(
   const { language, kept, person, notice: done } = useView()
   const waiting = await person?.countTasks?.()
   const said = options.notice ?? (done && t(`notice.${done}`))
-  const notice = kept?.isUnsent ? t('frame.restored') : said
+  const notice = kept?.returned ? t(`frame.${kept.returned}`) : said
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
     <Document

@@ -77,7 +77,7 @@ function ListBody<Query extends z.ZodRawShape, Row extends object>(props: {
   const view = useView()
   const { data, nextCursor } = page
   const isShortened = nextCursor !== null && data.length > 0 && data.length < PAGE_ROWS
-  const { cursor, format: _, notice: __, ...filters } = given
+  const { cursor, format: _, notice: __, kept: ___, ...filters } = given
   const link = (more: Record<string, string>) => `?${new URLSearchParams({ ...filters, ...more })}`
   const names = Object.keys(list.listing.query)
   return (

@@ -191,7 +191,7 @@ const MAX_COOKIE = 3_900
 function rememberPage(ctx: ConsoleContext, c: ConsoleRequest, personId: string | undefined): void {
   const page = namePage(c)
   const fields = readFields(c)
-  const form = { action: readPath(c), fields, isUnsent: true }
+  const form = { action: readPath(c), fields, returned: 'unsent' as const }
   const isTyped = personId !== undefined && Object.keys(fields).length > 0
   const whole = isTyped ? seal(ctx, ownerOf(personId), { page, form }) : undefined
   if (whole !== undefined && whole.length <= MAX_COOKIE) {

@@ -418,7 +418,7 @@ export function playFormStories(script: boolean, language: Language, only = /./)
       const link = `${lab.service.url}/console/sign-in/${await makeLink(lab.database, person.personId)}`
       await page.goto(link)
       await press(page.locator('main'), 'signIn.invitation')
-      await see(page, 'frame.restored')
+      await see(page, 'frame.unsent')
       await moveAbout(page)
       expect(await readTyped(form, { text: '' })).toEqual({ text: 'asked the customer' })
       expect(await countDone()).toBe(0)

@@ -145,7 +145,9 @@ describe('the same form, confirmed again', () => {
     await rig.database.letIn()
     expect(response.status).toBe(503)
     const [, back = ''] = /url=([^"]*)"/.exec(await response.text()) ?? []
-    const form = findForm(await agent.read(back.replaceAll('&amp;', '&')), 'Confirm refund')
+    const html = await agent.read(back.replaceAll('&amp;', '&'))
+    expect(readText(html)).toContain('It may have been carried out already')
+    const form = findForm(html, 'Confirm refund')
     expect(form.fields.check).toBe(preview.fields.check)
     const first = readConfirmed(await sendForm(agent, form))
     const again = readConfirmed(await sendForm(agent, preview))
