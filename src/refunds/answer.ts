@@ -192,8 +192,8 @@ function restoreAttempt(
   const { status, approvedFingerprint, needsApproval, want } = draft.now
   if (draft.now.attempts !== before.attempts) return
   const { attempts, firstSentAt, lastSentAt, refundedBefore } = recorded
-  // The commits that are lost may have raised `want` further.
-  const firstSentNumber = Math.min(recorded.firstSentNumber ?? want, want)
+  // Numbers of commits that are lost are given again: only claims from here on are known to be later.
+  const firstSentNumber = draft.now.firstSentAt === null ? want : draft.now.firstSentNumber
   const sent = { attempts, firstSentAt, firstSentNumber, lastSentAt, refundedBefore }
   const isUndone = status === 'failed' || status === 'awaiting_approval'
   if (isUndone && before.status === 'pending' && outcome !== 'unavailable') {

@@ -72,7 +72,7 @@ async function readUnhandledNotifications(
       ${tx.unsafe(FAILED_AT)}::text as "failedAt",
       case when length(e.body) <= ${MAX_BODY} then e.body end as body,
       e.first_received_at::text as "receivedAt",
-      coalesce(${tx.unsafe(NOTHING_SINCE)}, false) as "beforeSnapshot",
+      coalesce(${tx.unsafe(NOTHING_SINCE)} and e.first_received_at < t.as_of, false) as "beforeSnapshot",
       coalesce(e.first_received_at < (
         select p.first_as_of from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'e'))} limit 1
       ), false) as "beforeFirst"

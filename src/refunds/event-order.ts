@@ -11,7 +11,8 @@ import type { Tx } from '../platform/postgres/types.ts'
  * in flight. What the holder of the lease records itself need not raise it: no other claim is in flight.
  *
  * Without a number an event is ordered by time: in rows of an earlier version, and where the payment has moved, because
- * a number of another transaction says nothing.
+ * a number of another transaction says nothing. One above `want` is such a number: a process of an earlier version, which
+ * does not forget it, moved the payment.
  */
 
 /**
@@ -24,7 +25,10 @@ export const selectCounters = (tx: Tx, asOf: string | null) => tx`lateral (
 
 /** The condition in SQL that an event of a refund was before the answer of `t`; null where there is none of either. */
 export const isBefore = (event: string): string =>
-  `coalesce(${event}_number <= t.claimed, ${event}_at < t.as_of)`
+  `coalesce(case when ${event}_number <= t.want then ${event}_number <= t.claimed end, ${event}_at < t.as_of)`
 
-/** The condition that nothing has happened to the transaction `t` since the newest claim. */
+/**
+ * The condition that nothing has happened to the transaction `t` since the newest claim. What came while its payment
+ * moved here raised the other transaction: that is told by time as well.
+ */
 export const NOTHING_SINCE = 't.want = t.claimed'

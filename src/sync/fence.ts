@@ -42,7 +42,7 @@ export async function lockClaimed(
   const rows = await tx<(LockedRow & { leaseId: string })[]>`
     with locked as materialized (
     select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf",
-      least(sent.at, clock_timestamp() - since_sent_ms * interval '1 millisecond')::text as "firstAsOf"
+      least(sent.at, least(now(), clock_timestamp()) - since_sent_ms * interval '1 millisecond')::text as "firstAsOf"
     from (
       select merchant_code, transaction_id, lease_id, since_sent_ms,
         claimed_at + sent_after_ms * interval '1 millisecond' as at

@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const EVENT_ORDER: readonly Guard[] = [
   {
     file: 'src/refunds/event-order.ts',
-    text: 'coalesce(${event}_number <= t.claimed, ',
-    mutation: 'coalesce(null::boolean, ',
+    text: 'then ${event}_number <= t.claimed end, ',
+    mutation: 'then null::boolean end, ',
     test: 'test/plays/evidence/clock-back.test.ts',
     claim:
       "an answer that was asked for before the database's clock went back does not speak about what came meanwhile: a requested refund is not sent on it",
@@ -20,6 +20,15 @@ export const EVENT_ORDER: readonly Guard[] = [
       "an answer that was asked for before the database's clock went back does not speak about what came meanwhile: a notified failure is not confirmed by it",
     control:
       "an answer that was asked for before the database's clock went back does not speak about what came meanwhile: a requested refund is not sent on it",
+  },
+  {
+    file: 'src/refunds/case.ts',
+    text: '${tx.unsafe(NOTHING_SINCE)} and e.first_received_at < t.as_of, false)',
+    mutation: '${tx.unsafe(NOTHING_SINCE)}, false)',
+    test: 'test/plays/evidence/event-order.test.ts',
+    claim:
+      'the answer that moves a payment does not confirm a failure that was notified since it was asked for',
+    control: 'the answer that moves a payment does not show what was sent since it was asked for',
   },
   {
     file: 'src/refunds/request.ts',
@@ -52,6 +61,15 @@ export const EVENT_ORDER: readonly Guard[] = [
       "the next answer speaks about what came before, although the database's clock has gone back since: no growth after a refusal begins to confirm it",
   },
   {
+    file: 'src/refunds/event-order.ts',
+    text: 'coalesce(case when ${event}_number <= t.want then',
+    mutation: 'coalesce(case when t.want > 0 then',
+    test: 'test/plays/evidence/event-order.test.ts',
+    claim: 'a refund whose number is of another transaction is sent',
+    control:
+      'an attempt that is recorded again was not sent before an answer that was asked for meanwhile',
+  },
+  {
     file: 'src/refunds/answer.ts',
     text: 'refusedAt, refusedNumber: draft.now.want }',
     mutation: 'refusedAt, refusedNumber: draft.now.refusedNumber }',
@@ -73,23 +91,20 @@ export const EVENT_ORDER: readonly Guard[] = [
   },
   {
     file: 'src/refunds/answer.ts',
-    text: 'Math.min(recorded.firstSentNumber ?? want, want)',
-    mutation: 'Math.max(recorded.firstSentNumber ?? want, want)',
-    test: 'test/plays/evidence/clock-back.test.ts',
+    text: 'draft.now.firstSentAt === null ? want : draft.now.firstSentNumber',
+    mutation: 'want < 0 ? want : recorded.firstSentNumber',
+    test: 'test/plays/evidence/event-order.test.ts',
     claim:
-      "the next answer speaks about what came before, although the database's clock has gone back since: growth shows a refund whose attempt is recorded again, as its record was lost with later requests",
-    control:
-      "the next answer speaks about what came before, although the database's clock has gone back since: growth shows a refund that was sent",
+      'an attempt that is recorded again was not sent before an answer that was asked for meanwhile',
+    control: 'a refund whose number is of another transaction is sent',
   },
   {
     file: 'src/transactions/move-payments.ts',
     text: '...{ requestedNumber: null, approvedNumber: null, firstSentNumber: null },',
     mutation: '...{ requestedNumber: null, approvedNumber: null },',
-    test: 'test/plays/evidence/clock-back.test.ts',
-    claim:
-      "the next answer speaks about what came before, although the database's clock has gone back since: growth shows a refund whose payment has moved from a transaction that was asked about more often",
-    control:
-      "the next answer speaks about what came before, although the database's clock has gone back since: growth shows a refund that was sent",
+    test: 'test/plays/evidence/event-order.test.ts',
+    claim: 'the answer that moves a payment does not show what was sent since it was asked for',
+    control: 'a refund whose number is of another transaction is sent',
   },
   {
     file: 'src/sync/record-refund-answer.ts',
@@ -103,8 +118,8 @@ export const EVENT_ORDER: readonly Guard[] = [
   },
   {
     file: 'src/sync/fence.ts',
-    text: 'least(sent.at, clock_timestamp()',
-    mutation: 'greatest(sent.at, clock_timestamp()',
+    text: 'least(sent.at, least(now(), clock_timestamp())',
+    mutation: 'greatest(sent.at, least(now(), clock_timestamp())',
     test: 'test/plays/evidence/clock-back.test.ts',
     claim:
       "an answer that was asked for before the database's clock went back does not speak about what came meanwhile: a refund at the portal is not part of what it shows of a new payment",
