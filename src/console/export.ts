@@ -6,7 +6,7 @@ import { quoteCell } from '../http/list.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { type CellValue, type ListColumn, nameColumn } from './cells.tsx'
 import type { ConsoleRequest } from './env.ts'
-import { formatClock, showTo, useView } from './view.ts'
+import { formatClock, showTo, t, useView } from './view.ts'
 
 type ListFile<Row> = {
   name: string
@@ -16,7 +16,7 @@ type ListFile<Row> = {
 type Pages<Row> = AsyncGenerator<readonly Row[]>
 
 /** A spreadsheet is written as a whole. More rows would take too much memory and time. */
-export const MAX_XLSX_ROWS = 10_000
+const MAX_XLSX_ROWS = 10_000
 
 /** Without it, Excel reads the file in the encoding of its system. */
 const BYTE_ORDER_MARK = '\ufeff'
@@ -86,16 +86,19 @@ function writeCell(value: CellValue): string {
   return 'number' in value ? value.number : formatClock(useView().zone, value.time)
 }
 
-/** Answers with all rows as a spreadsheet; undefined if there are too many. */
+/** Answers with all rows as a spreadsheet. @throws DomainError if there are too many */
 export async function respondXlsxFile<Row>(
   c: ConsoleRequest,
   { name, columns }: ListFile<Row>,
   pages: Pages<Row>,
-): Promise<Response | undefined> {
+): Promise<Response> {
   const rows: SheetCell[][] = [columns.map((column) => nameColumn(column))]
   for await (const page of whileAllowed(c, pages)) {
     for (const row of page) rows.push(columns.map(({ value }) => toSheetCell(value(row))))
-    if (rows.length > MAX_XLSX_ROWS + 1) return undefined
+    if (rows.length > MAX_XLSX_ROWS + 1) {
+      const detail = t('lists.tooMany', { most: String(MAX_XLSX_ROWS) })
+      throw new DomainError('invalid_request', detail)
+    }
   }
   const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
   return c.body(await writeSheet(rows), 200, describeFile(`${name}.xlsx`, type))

@@ -26,16 +26,17 @@ export type PageOptions = {
   refreshTo?: string
 }
 
-const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: Role }[] = [
+/** The pages of the navigation, by default at `/console/{name}`. */
+const PAGES: readonly { name: PageName; path?: string; scope?: Scope; role?: Role }[] = [
   { name: 'tasks', path: '/console' },
-  { name: 'transactions', path: '/console/transactions', scope: 'payments:read' },
-  { name: 'payments', path: '/console/payments', scope: 'payments:read' },
-  { name: 'refunds', path: '/console/refunds', scope: 'refunds:read' },
-  { name: 'discrepancies', path: '/console/discrepancies', scope: 'ops' },
-  { name: 'health', path: '/console/health', scope: 'ops' },
-  { name: 'audit', path: '/console/audit', scope: 'ops' },
-  { name: 'people', path: '/console/people', role: 'admin' },
-  { name: 'reasons', path: '/console/reasons', role: 'admin' },
+  { name: 'transactions', scope: 'payments:read' },
+  { name: 'payments', scope: 'payments:read' },
+  { name: 'refunds', scope: 'refunds:read' },
+  { name: 'discrepancies', scope: 'ops' },
+  { name: 'health', scope: 'ops' },
+  { name: 'audit', scope: 'ops' },
+  { name: 'people', role: 'admin' },
+  { name: 'reasons', role: 'admin' },
 ]
 
 export async function renderConsolePage(
@@ -130,7 +131,7 @@ function Bar(props: {
         </search>
         <nav aria-label={t('frame.navigation')}>
           <ul>
-            {shown.map(({ name, path }) => (
+            {shown.map(({ name, path = `/console/${name}` }) => (
               <li>
                 <a href={path} aria-current={name === current ? 'page' : undefined}>
                   {t(`frame.pages.${name}`)}

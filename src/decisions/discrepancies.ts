@@ -32,6 +32,9 @@ type Step = {
   buildEvents?: () => Promise<NewEvent[]>
 }
 
+/** What a person can do with a discrepancy: the end of the route's path, in the audit log as well. */
+export type DiscrepancyForm = 'resolution' | 'note' | 'assignee'
+
 /**
  * Changes a discrepancy, with its timeline entry, audit entry and event.
  * @param write changes the row, locked after its transaction; undefined if the row's state forbids that
@@ -41,7 +44,7 @@ async function changeDiscrepancy(
   ctx: Pick<Context, 'db' | 'log'>,
   access: Access,
   { merchantCode, transactionId, id }: DiscrepancyRow,
-  form: 'resolution' | 'note' | 'assignee',
+  form: DiscrepancyForm,
   write: (tx: Tx, row: DiscrepancyRow) => Promise<Step | undefined>,
 ): Promise<DiscrepancyRow> {
   const operation = `POST /v1/discrepancies/{id}/${form}`

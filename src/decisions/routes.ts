@@ -8,7 +8,7 @@ import { createRouter } from '../http/app.ts'
 import { Hold } from '../payments/view.ts'
 import { ExternalRefund, findExternalRefund, showExternalRefund } from '../refunds/external-view.ts'
 import type { TransactionsContext } from '../transactions/types.ts'
-import { annotateDiscrepancy, resolveDiscrepancy } from './discrepancies.ts'
+import { annotateDiscrepancy, type DiscrepancyForm, resolveDiscrepancy } from './discrepancies.ts'
 import { EXTERNAL_OUTCOMES, resolveExternalRefund } from './external.ts'
 import { changeHold, findSubject } from './holds.ts'
 import { AgainstEvidence, becauseOf, decisionRoute, RequiredText } from './refund-routes.ts'
@@ -97,12 +97,13 @@ const DiscrepancyAssignee = z
   .strictObject({ name: RequiredText.max(100, 'must be at most 100 characters').nullable() })
   .openapi('DiscrepancyAssignee', { example: { name: 'Linh' } })
 
-function discrepancyRoute<P extends string, Body extends z.ZodType>(
-  of: { path: P; operationId: string; summary: string; body: Body },
+function discrepancyRoute<F extends DiscrepancyForm, Body extends z.ZodType>(
+  { form, ...of }: { form: F; operationId: string; summary: string; body: Body },
   ...refusals: RefusalCode[]
 ) {
   return decisionRoute({
     ...{ ...of, method: 'post', tag: 'Discrepancies' },
+    path: `/v1/discrepancies/{id}/${form}` as const,
     params: z.object({
       id: z.string().openapi({ description: 'The `id` of the discrepancy', example: '17' }),
     }),
@@ -113,7 +114,7 @@ function discrepancyRoute<P extends string, Body extends z.ZodType>(
 
 const resolveOne = discrepancyRoute(
   {
-    path: '/v1/discrepancies/{id}/resolution',
+    form: 'resolution',
     operationId: 'resolveDiscrepancy',
     summary: 'Resolve a discrepancy; it stays resolved while both sides are the same',
     body: DiscrepancyResolution,
@@ -121,13 +122,13 @@ const resolveOne = discrepancyRoute(
   'same_person',
 )
 const note = discrepancyRoute({
-  path: '/v1/discrepancies/{id}/note',
+  form: 'note',
   operationId: 'noteDiscrepancy',
   summary: 'Add a note to a discrepancy',
   body: DiscrepancyNote,
 })
 const assign = discrepancyRoute({
-  path: '/v1/discrepancies/{id}/assignee',
+  form: 'assignee',
   operationId: 'assignDiscrepancy',
   summary: 'Assign an open discrepancy to a person, or to nobody (`null`)',
   body: DiscrepancyAssignee,

@@ -1,9 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { showTo } from '../../src/console/view.ts'
+import { nameOperation } from '../../src/console/words.ts'
+import { ROUTES } from '../api/routes.ts'
 import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
 import { borrowRig } from '../support/borrow-rig.ts'
 import { addVisitor, submitAs, type Visitor, visitAs } from '../support/console.ts'
 import { readText } from '../support/read-html.ts'
 import { MERCHANT, type Rig } from '../support/service.ts'
+import { CONSOLE_ROUTES } from './console-routes.ts'
 
 const { merchantCode } = MERCHANT
 const file = writeMerchantsFile([MERCHANT, OTHER])
@@ -52,6 +56,17 @@ describe('the audit log', () => {
     expect(text).toMatch(/Held it, or released the hold P-OURS Refused: scope_missing/)
     expect(text).toContain(`${admin.name} Added a person`)
     expect(text).toContain('K-OF-ALL')
+  })
+
+  it('has words for every write by a route', () => {
+    const writes = [...Object.keys(ROUTES), ...Object.keys(CONSOLE_ROUTES)]
+      .filter((route) => /^(?!GET )\w+ \/(v1|console)\//.test(route))
+      .map((route) => route.replaceAll(/:(\w+)/g, '{$1}'))
+    expect(writes.length).toBeGreaterThan(40)
+    const unnamed = showTo({ language: 'en', zone: 'UTC' }, () =>
+      writes.filter((operation) => nameOperation(operation) === operation),
+    )
+    expect(unnamed).toEqual([])
   })
 
   it('shows nothing of other accounts, and what belongs to none only to who covers all', async () => {

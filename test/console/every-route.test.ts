@@ -96,6 +96,24 @@ it('every route of the console has a row, and every row is a route', () => {
   expect([...new Set(served)].toSorted()).toEqual(Object.keys(CONSOLE_ROUTES).toSorted())
 })
 
+it('every form of a page leads to a route', async () => {
+  const ids = await listIds(accounts.mine)
+  const known = Object.keys(CONSOLE_ROUTES)
+    .filter((route) => route.startsWith('POST '))
+    .map((route) => new RegExp(`^${route.slice('POST '.length).replaceAll(/:\w+/g, '[^/]+')}$`))
+  const found = new Set<string>()
+  for (const [route, row] of rows) {
+    if (!route.startsWith('GET ')) continue
+    const html = await (await send(everyRole, route, row, ids)).text()
+    const forms = [...html.matchAll(/<form method="post" action="([^"]*)"/g)]
+    const actions = forms.flatMap(([, action]) => action ?? [])
+    for (const action of actions) found.add(action)
+    const lost = actions.filter((action) => !known.some((one) => one.test(action)))
+    expect([route, lost]).toEqual([route, []])
+  }
+  expect(found.size).toBeGreaterThan(10)
+})
+
 describe.each(rows)('%s', (route, row) => {
   it('is refused to every role that is not one of its own', async () => {
     const ids = await listIds(accounts.mine)

@@ -2,6 +2,7 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { REGISTRATION_LOCK } from '../../../src/db/names.ts'
+import { EVENT_TYPES } from '../../../src/events/event.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
 import { expectInvalid, expectProblem, readAll } from '../../support/api.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
@@ -92,7 +93,7 @@ describe('a registration', () => {
   })
 
   it('subscribes to every type the key may read, unless some are named', async () => {
-    expect((await register(rig, URL_HERE)).types).toHaveLength(15)
+    expect((await register(rig, URL_HERE)).types).toEqual(EVENT_TYPES)
     const payments = [
       ...['payment.created', 'payment.updated', 'transaction.paid', 'transaction.updated'],
       ...['transaction.final', 'sync.abandoned'],
