@@ -296,8 +296,9 @@ export const ipnEvents = define('ipn_events', {
   ...requiredTexts('merchantCode'),
   ...requiredIds('textHash'), // Of the signed text, which is the same however it is divided into members.
   /**
-   * The place among the readings of the text. Only 1 is trusted; the others merely cause a query. Above 2, the
-   * reading exactly names one of our refunds, with a result (3) or without (4).
+   * The place among the readings of the text. Only 1 is trusted; the others merely cause a query. The exception is
+   * a reading that exactly names one of our refunds: it is evidence at any place, and has two more, with a result (3)
+   * or without (4).
    */
   reading: smallint('reading').notNull().default(1),
   /** Whether it has only members that the gateway is known to sign. */
