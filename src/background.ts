@@ -65,19 +65,19 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
       idleMs: () => Promise.resolve(1_000),
     },
     // This adds to the time after which the work of a dead process is taken over.
-    once('takeovers', 1_000, () => releaseUnseen(ctx)),
-    once('clock', 5_000, () => followClock(ctx)),
+    every('takeovers', 1_000, () => releaseUnseen(ctx)),
+    every('clock', 5_000, () => followClock(ctx)),
     // This only says how soon a failover is logged: whatever sends checks by itself whether it may.
-    once('server', 5_000, createServerWatch(ctx)),
-    once('rechecks', RECHECK_EVERY_MS, () => recheckFinal(ctx)),
-    once('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),
-    once('deadlines', MINUTE_MS, () => reconcileUnqueried(ctx)),
-    once('accounts', MINUTE_MS, () => checkMissingAccounts(ctx)),
-    once('figures', MINUTE_MS, () => recordFigures(ctx)),
-    once('unconfirmed', MINUTE_MS, () => forgetUnconfirmed(ctx)),
-    once('orders', MINUTE_MS, () => checkOrders(ctx)),
-    once('keys', DAY_MS, () => warnOfExpiry(ctx)),
-    once('endpoints', MINUTE_MS, () => endOrphanedEndpoints(ctx)),
+    every('server', 5_000, createServerWatch(ctx)),
+    every('rechecks', RECHECK_EVERY_MS, () => recheckFinal(ctx)),
+    every('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),
+    every('deadlines', MINUTE_MS, () => reconcileUnqueried(ctx)),
+    every('accounts', MINUTE_MS, () => checkMissingAccounts(ctx)),
+    every('figures', MINUTE_MS, () => recordFigures(ctx)),
+    every('unconfirmed', MINUTE_MS, () => forgetUnconfirmed(ctx)),
+    every('orders', MINUTE_MS, () => checkOrders(ctx)),
+    every('keys', DAY_MS, () => warnOfExpiry(ctx)),
+    every('endpoints', MINUTE_MS, () => endOrphanedEndpoints(ctx)),
     whileFound('receivers', MINUTE_MS, () => erase(ctx, 'receivers')),
     whileFound('secrets', MINUTE_MS, () => erase(ctx, 'secrets')),
     whileFound('retention', MINUTE_MS, createDeleteExpired(ctx)),
@@ -88,8 +88,8 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
   ]
 }
 
-/** A pass that rests after each round, whatever it found. */
-export function once(name: string, everyMs: number, run: () => Promise<unknown>): Pass {
+/** A pass that runs and then rests for `everyMs`, whatever it found. */
+export function every(name: string, everyMs: number, run: () => Promise<unknown>): Pass {
   return whileFound(name, everyMs, async () => {
     await run()
     return 0

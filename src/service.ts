@@ -2,7 +2,7 @@ import type { RequestListener, Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import type { Hono } from 'hono'
 import { createApp } from './app.ts'
-import { listPasses, once, startBackground } from './background.ts'
+import { every, listPasses, startBackground } from './background.ts'
 import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED, TRANSACTIONS_REGISTERED } from './db/names.ts'
@@ -114,8 +114,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 function startOwnPasses(ctx: ServiceContext): WorkerLoop[] {
   const { log, lifecycle } = ctx
   // Data keys that `cli keys reseal` adds must be known within a minute, before any process uses them.
-  const rereadKeys = once('data keys', 15_000, () => ctx.encryption.reread())
-  const passes = [rereadKeys, once('processes', SEEN_EVERY_MS, createPresence(ctx))]
+  const rereadKeys = every('data keys', 15_000, () => ctx.encryption.reread())
+  const passes = [rereadKeys, every('processes', SEEN_EVERY_MS, createPresence(ctx))]
   return passes.map((pass) => startWorkerLoop({ ...pass, log, stopping: lifecycle.stopping }))
 }
 

@@ -80,18 +80,23 @@ function filterPage(page: FeedPage, filter: FeedFilter, limit: number): FeedPage
 /** Rows that a read scans at most. The cursor moves past them even if the filter wants none. */
 const MAX_SCANNED = 10_000
 
+/** The name under which reads are queued that several readers share. */
+const HOLDER = 'feed'
+
 export async function readEnd({ db: { reads } }: Pick<FeedReader, 'db'>): Promise<number> {
   const { head } = await reads.run(HOLDER, ({ sql }) => selectEvents(sql, undefined, undefined, 0))
   return head
 }
 
-/** The name under which reads are queued that several readers share. */
-const HOLDER = 'feed'
-
+/** An event, or none on a page without events, each with what the read found of the whole feed. */
 type Row = (EventRow | { id: null }) & {
+  /** The last position up to which events were removed: by retention, or by the new epoch after a restore. */
   removed: number
+  /** The end of the feed. */
   head: number
+  /** If the filter left out so much that the page is not full: the last position that was scanned. */
   reach: number | null
+  /** Nothing is published, because the database may have lost commits. */
   isStopped: boolean
 }
 

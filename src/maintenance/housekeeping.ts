@@ -84,7 +84,7 @@ export async function requeueUnhandled({ db: { sql } }: Pick<Context, 'db'>): Pr
   return requeued
 }
 
-/** Longer than any lease or pause of a webhook endpoint, and than calls of an account are ever paid in advance (ms). */
+/** Longer than any lease or pause of a webhook endpoint, and than the calls of an account ever use up its rate in advance (ms). */
 const LONGEST_AHEAD_MS = 120_000
 
 /** Makes due what would wait because the database's clock went back, as after a failover to a slower server. */

@@ -114,7 +114,7 @@ async function reconcileOne(
       where (t.lease_id is null or t.due_at <= now()) and ${tx.unsafe(byTransaction('t'))}
       limit 1 for update skip locked) as t`
   if (free.length === 0) return []
-  const input = { snapshot: undefined, changed: false, answered: false, sending: { pausedMs: 0 } }
+  const input = { snapshot: undefined, answered: false, sending: { pausedMs: 0 } }
   const { drafts, found, changed, externalChanges } = await reconcileRefunds(ctx, tx, key, input)
   if (changed) await recheckTransaction(tx, key)
   const refundIds = drafts.filter(looksDifferent).map(({ now }) => now.refundId)
