@@ -54,13 +54,15 @@ export function playRefundFormStories(script: boolean): void {
     select refund_id as id, amount, requested_by as by from refunds order by requested_at`
 
     it.each<Language>(['en', 'vi'])(
-      'what was paid twice is found by its order, refunded, and seen to arrive, in %s',
+      'what was paid twice is found by its order three hours after the sign-in, refunded, and seen to arrive, in %s',
       async (language) => {
         const say = (key: TextKey, values = {}) => findText(language, key, values) ?? ''
         const amount = language === 'vi' ? '150.000 VND' : '150,000 VND'
         const first = await payOrder(lab, 'DH77', [{ amount: '150000' }])
         const second = await payOrder(lab, 'DH77', [{ amount: '150000' }])
         const { agent, context } = await openAgent(language)
+        await lab.database.sql`
+          update sessions set signed_in_at = now() - interval '3 hours' where person_id = ${agent.personId}`
         const { page, problems } = await openPage(context, '/console')
         await page.locator('input[name=q]').fill('DH77')
         await page.locator('input[name=q]').press('Enter')
