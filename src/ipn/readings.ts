@@ -19,7 +19,8 @@ const RECUT: Outcome = { status: 'fulfilled', value: 'recut' }
  * unique key guards the places, also between processes:
  *
  * 1. a reading in documented form, which is trusted;
- * 2. any other reading, which only leads to a query;
+ * 2. any other reading, which leads to a query, and settles a refund of ours only if it has its id, payment and
+ *    amount;
  * 3. one that names a refund of ours with its payment, amount and a result, when place 2 is taken;
  * 4. the same without a result.
  *

@@ -82,7 +82,7 @@ async function readUnhandledNotifications(
 }
 
 /**
- * Locks the payments, then the refunds of a transaction. The caller holds the transaction's lease and row.
+ * Locks the payments, then the refunds of a transaction. The caller holds the transaction's row.
  * @param asOf when the current snapshot's query was sent (database time); null without one
  */
 export async function lockRefunds(
@@ -127,9 +127,10 @@ type PaymentRow = Omit<LockedPayment, keyof typeof NOT_COUNTED>
 const OF_NOTIFIED = byKey('f', OF_PAYMENT, 'e')
 
 /**
- * Unexplained growth that fits one of these settles no refund of ours, because the gateway may have added a member. A
- * success with an unreadable amount fits any growth. What people entered after one was notified explains as much of it
- * and of later ones, each amount once; if one of them is unreadable, each takes an entry.
+ * The amounts of verified successes for which nothing is reserved: undocumented readings, because the gateway may have
+ * added a member, and documented ones whose amount cannot be read (`0`, which fits any growth). Unexplained growth that
+ * fits one of them settles no refund of ours. What people entered after one was notified explains as much of it and of
+ * later ones: by amount, and one entry for each if the amount of any cannot be read.
  */
 const UNRESERVED = `select coalesce(e.amount, 0)::text from (
     select *, coalesce(sum(amount) over (order by id desc), 0) as total,

@@ -46,7 +46,7 @@ export type ReconciledRefunds = SavedRefunds &
 
 /**
  * Reconciles the refunds of a transaction with the gateway's answer, in the commit that applied it, and records an
- * attempt for at most one of them. The caller holds the transaction's lease and row.
+ * attempt for at most one of them. The caller holds the transaction's row, and its lease unless nothing may be sent.
  * @returns also the `attempt` to send once the commit is done, if any
  */
 export async function reconcileRefunds(

@@ -81,7 +81,7 @@ export type WeighedNotification = {
   amount: string | null
   code: string | null
   verified: boolean
-  /** Its place among the readings of its text. Only the first is trusted. */
+  /** Its place among the readings of its text. Beyond the first, it proves something only if `weigh` finds it `same`. */
   reading: number
 }
 
