@@ -1,5 +1,5 @@
 import { addAmounts, compareAmounts } from '../money.ts'
-import type { SnapshotRef } from '../payments/odd-readings.ts'
+import type { SnapshotRef } from '../payments/compare-payments.ts'
 import { mayResend, type RefundSettings } from './deadlines.ts'
 import {
   isDue,

@@ -1,7 +1,7 @@
 import { Big } from 'big.js'
 import type { Config } from '../config/config.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
-import type { SnapshotRef } from '../payments/odd-readings.ts'
+import type { SnapshotRef } from '../payments/compare-payments.ts'
 import { countExternal, hasNewsOf, markExternal } from './external.ts'
 import {
   type DeltaMatch,

@@ -7,7 +7,7 @@ import {
   type AppliedPayments,
   comparePayments,
   type SnapshotRef,
-} from '../payments/odd-readings.ts'
+} from '../payments/compare-payments.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'

@@ -3,7 +3,7 @@ import { byTransaction, selectKeys, type TransactionKey } from '../db/transactio
 import { shortenSide } from '../discrepancies/kinds.ts'
 import type { PaymentList } from '../gateway/types.ts'
 import { lockPayments } from '../payments/apply-payments.ts'
-import type { StoredPayment } from '../payments/odd-readings.ts'
+import type { StoredPayment } from '../payments/compare-payments.ts'
 import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
