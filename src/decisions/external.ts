@@ -16,10 +16,10 @@ import { DomainError } from '../errors.ts'
 import type { NewEvent } from '../events/record-events.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { lockRefunds } from '../refunds/case.ts'
 import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
 import { changeExternal, countExternal, enterExternal, nameExternal } from '../refunds/external.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
+import { lockRefunds } from '../refunds/lock-refunds.ts'
 import { rejudgeInferred } from '../refunds/match.ts'
 import {
   describeGrowth,

@@ -9,10 +9,10 @@ import {
   type SendPermit,
   type SentAttempt,
 } from './attempt.ts'
-import { lockRefunds } from './case.ts'
 import { applyDeadlines, type RefundSettings, type SendingTurn } from './deadlines.ts'
 import { countExternal, hasNewsOf, nameNotified, releaseOtherReadings } from './external.ts'
 import { isShownByPayment } from './lifecycle.ts'
+import { lockRefunds } from './lock-refunds.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
 import { explainMayHaveMoved } from './measure.ts'
 import { handleNotifications, readDetails } from './notifications.ts'
