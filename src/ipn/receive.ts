@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../config/config.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import { createNotificationReader, type Notification } from '../gateway/notification.ts'
-import { attempt } from '../gateway/parse-body.ts'
+import { tryParse } from '../gateway/parse-body.ts'
 import { describeMethod } from '../http/app.ts'
 import { isEncoded, readBody } from '../http/body.ts'
 import { compileNetworks, createAddressFinder, nameNetwork } from '../http/client-address.ts'
@@ -152,7 +152,7 @@ async function readRequest(
   if (!format) return refuse('content_type')
   const body = await readBody(incoming, limits)
   if (body.kind !== 'whole') return UNREAD[body.kind]
-  const text = attempt(() => UTF8.decode(body.bytes))
+  const text = tryParse(() => UTF8.decode(body.bytes))
   // NUL is valid UTF-8, but a Postgres text column rejects it.
   if (text !== undefined && !text.includes('\0')) return { format, body: text }
   return isEncoded(incoming.headers)
