@@ -22,7 +22,7 @@ import {
   recordCalls,
 } from './apply-answers.ts'
 import { type LockedAnswer, lockAnswers } from './fence.ts'
-import { recordFindings } from './find-disagreements.ts'
+import { recordDisagreements } from './find-disagreements.ts'
 import { finishCommit } from './finish-commit.ts'
 import type { AnswerCommit, CommittedAnswer, QueryAnswer, SyncContext } from './types.ts'
 import { LOST, listAnswered } from './types.ts'
@@ -167,7 +167,7 @@ function beginWriting({ config }: SyncContext, tx: Tx, locked: readonly LockedAn
   const recording = pipeline(
     recordCalls(tx, answers),
     writePayments(tx, written),
-    recordFindings(tx, answers),
+    recordDisagreements(tx, answers),
   ).then(([, , found]) => found)
   return { answers, changes: listPaymentChanges(written), recording }
 }

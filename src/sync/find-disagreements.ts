@@ -32,7 +32,7 @@ type Findings = {
  * agrees again. Runs no statement if there is nothing to record.
  * @returns the discrepancies recorded for the first time
  */
-export async function recordFindings(
+export async function recordDisagreements(
   tx: Tx,
   answers: readonly AppliedAnswer[],
 ): Promise<RecordedDiscrepancy[]> {
