@@ -111,10 +111,11 @@ function listTransactionEvents(item: SummarisedItem) {
 
 /** Final only if its refunds are final as well. Undefined if nothing was applied and nothing differs. */
 function summarise(item: CommitItem): SummarisedItem['summary'] {
-  const { row, payments, applied, refunds, lost } = item
+  const { row, payments, applied, refunds, movedAway } = item
   const summary = summarisePayments(payments)
   const unapplied = applied?.unapplied ?? row.unappliedEntries
-  const refundsOpen = lost?.refundsOpen ?? refunds?.drafts.some((draft) => !isOver(draft)) ?? false
+  const refundsOpen =
+    movedAway?.refundsOpen ?? refunds?.drafts.some((draft) => !isOver(draft)) ?? false
   const final = summary.final && !refundsOpen && !unapplied
   const paid = isPaid(summary.state)
   const differs =
@@ -123,13 +124,13 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
     compareAmounts(row.paidAmount, summary.paidAmount) !== 0 ||
     compareAmounts(row.refundedAmount, summary.refundedAmount) !== 0
   const hasChanges = (applied?.changes.length ?? 0) > 0
-  const isChanged = lost || refunds?.changed || hasChanges || row.isNamed || differs
+  const isChanged = movedAway || refunds?.changed || hasChanges || row.isNamed || differs
   if (!isChanged && !applied) return undefined
   return {
     ...summary,
     ...{ unapplied, final, paid },
     changed: Boolean(isChanged) || unapplied !== row.unappliedEntries || final !== row.final,
-    isRevised: differs || lost !== undefined || row.isNamed === true,
+    isRevised: differs || movedAway !== undefined || row.isNamed === true,
     turnsPaid: paid && !row.wasPaid,
     turnsFinal: final && !row.final,
   }
