@@ -22,7 +22,7 @@ import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/ex
 import { lockRefunds } from '../refunds/lock-refunds.ts'
 import { rejudgeInferred } from '../refunds/match.ts'
 import {
-  describeGrowth,
+  buildGrowthFinding,
   measureCounted,
   measureUnexplained,
   measureUnmatched,
@@ -246,7 +246,7 @@ async function judgeGrowthAgain(
   const unexplained = measureUnexplained(payment, locked.drafts)
   await resolveDiscrepancies(tx, [{ ...key, paymentId, kind: 'unexplained_growth' }])
   const isGrown = compareAmounts(unexplained, '0') > 0
-  const growth = isGrown ? [{ ...key, ...describeGrowth(payment, unexplained) }] : []
+  const growth = isGrown ? [{ ...key, ...buildGrowthFinding(payment, unexplained) }] : []
   const found = await recordDiscrepancies(tx, growth)
   return { found, doubted }
 }

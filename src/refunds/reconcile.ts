@@ -64,8 +64,8 @@ export async function reconcileRefunds(
   const attempt = maySend ? await prepareAttempt(ctx, tx, locked, snapshot, sending) : undefined
   const turn: SendingTurn =
     snapshot && 'pausedMs' in sending
-      ? { answered, had: false, pausedMs: sending.pausedMs }
-      : { answered, had: attempt === undefined }
+      ? { answered, hadTurn: false, pausedMs: sending.pausedMs }
+      : { answered, hadTurn: attempt === undefined }
   return { ...(await save(ctx, tx, key, locked, { turn, judged })), attempt }
 }
 
@@ -92,7 +92,7 @@ export async function recordAttemptResult(
   readDetails(ctx, locked)
   const judged = judge(locked, undefined, ctx.config)
   // This gives no waiting refund its turn.
-  return await save(ctx, tx, key, locked, { judged, turn: { had: false, answered: true } })
+  return await save(ctx, tx, key, locked, { judged, turn: { hadTurn: false, answered: true } })
 }
 
 async function save(
