@@ -10,7 +10,7 @@ import { isTransient } from '../platform/postgres/errors.ts'
 import { pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type Attempt, lockHold } from '../refunds/attempt.ts'
-import { needsReconciliation } from '../refunds/lock-refunds.ts'
+import { needsReconciliation } from '../refunds/needs-reconciliation.ts'
 import { type ReconcileInput, reconcileRefunds } from '../refunds/reconcile.ts'
 import {
   type AppliedAnswer,
