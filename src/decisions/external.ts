@@ -16,13 +16,13 @@ import { DomainError } from '../errors.ts'
 import type { NewEvent } from '../events/record-events.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { lockRefunds } from '../refunds/case.ts'
 import { buildUpdatedEvents, readExternalEvents } from '../refunds/events.ts'
 import { changeExternal, countExternal, enterExternal, nameExternal } from '../refunds/external.ts'
 import { DECIDED, deriveExternalState, type ExternalRecord } from '../refunds/external-view.ts'
+import { lockRefunds } from '../refunds/lock-refunds.ts'
 import { rejudgeInferred } from '../refunds/match.ts'
 import {
-  describeGrowth,
+  buildGrowthFinding,
   measureCounted,
   measureUnexplained,
   measureUnmatched,
@@ -246,7 +246,7 @@ async function judgeGrowthAgain(
   const unexplained = measureUnexplained(payment, locked.drafts)
   await resolveDiscrepancies(tx, [{ ...key, paymentId, kind: 'unexplained_growth' }])
   const isGrown = compareAmounts(unexplained, '0') > 0
-  const growth = isGrown ? [{ ...key, ...describeGrowth(payment, unexplained) }] : []
+  const growth = isGrown ? [{ ...key, ...buildGrowthFinding(payment, unexplained) }] : []
   const found = await recordDiscrepancies(tx, growth)
   return { found, doubted }
 }

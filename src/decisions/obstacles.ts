@@ -70,7 +70,7 @@ export type Circumstances = {
   decidedLast: boolean
   /** Nobody else may decide for its merchant. */
   alone: boolean
-  /** A notification that is trusted carries its request id: the gateway has it. */
+  /** A verified notification of its request id shows that the gateway has it (`weigh`). */
   notified: boolean
   /** Its payment has grown by its amount or more, and no known refund explains that. */
   grown: boolean

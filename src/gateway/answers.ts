@@ -3,7 +3,7 @@ import { isLosslessNumber, type LosslessNumber, parse, stringify } from 'lossles
 import { z } from 'zod'
 import { parseAmount } from '../money.ts'
 import { maskCardData } from '../platform/crypto/masking.ts'
-import { attempt, isObject } from './parse-body.ts'
+import { isObject, tryParse } from './parse-body.ts'
 import {
   formatMembers,
   formatText,
@@ -75,7 +75,7 @@ function judgeAnswer<T>(
 }
 
 export function parseObject(body: Buffer): Record<string, unknown> | undefined {
-  const value = attempt(() => parse(new TextDecoder('utf-8', { fatal: true }).decode(body)))
+  const value = tryParse(() => parse(new TextDecoder('utf-8', { fatal: true }).decode(body)))
   return isObject(value) ? value : undefined
 }
 

@@ -1,7 +1,8 @@
 import { isLosslessNumber, LosslessNumber, parse, stringify } from 'lossless-json'
 import type { WireParams } from './signature.ts'
 
-export function attempt<T>(parseIt: () => T): T | undefined {
+/** Undefined where the function throws. */
+export function tryParse<T>(parseIt: () => T): T | undefined {
   try {
     return parseIt()
   } catch {
@@ -54,9 +55,9 @@ const PROTO: Malformed = { problem: 'a parameter is named __proto__' }
 export function parseJsonParams(text: string): { params: WireParams } | Malformed {
   const flat = parseFlat(text)
   if (flat) return { params: flat }
-  const value = attempt(() => parse(text))
+  const value = tryParse(() => parse(text))
   if (value === undefined) {
-    const isJson = attempt(() => JSON.parse(text)) !== undefined
+    const isJson = tryParse(() => JSON.parse(text)) !== undefined
     return { problem: isJson ? GIVEN_TWICE : 'the body is not valid JSON' }
   }
   if (!isObject(value)) return { problem: 'the body is not a JSON object' }
@@ -69,7 +70,7 @@ export function parseJsonParams(text: string): { params: WireParams } | Malforme
  */
 function parseFlat(text: string): WireParams | undefined {
   if (!text.startsWith('{')) return undefined
-  const params: Record<string, unknown> | undefined = attempt(() => JSON.parse(text))
+  const params: Record<string, unknown> | undefined = tryParse(() => JSON.parse(text))
   if (!params || Object.hasOwn(params, '__proto__')) return undefined
   const numbers: string[] = []
   for (const name in params) {
@@ -85,7 +86,7 @@ function parseFlat(text: string): WireParams | undefined {
 /** Parses a form or a query string. Refuses a name that occurs twice: either value may be the signed one. */
 export function parseFormParams(text: string): { params: WireParams } | Malformed {
   // `URLSearchParams` would replace bytes that are not UTF-8. It takes a bare `%` literally.
-  const decoded = attempt(() => decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25')))
+  const decoded = tryParse(() => decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25')))
   if (decoded === undefined) return { problem: 'the body is not UTF-8 text' }
   const entries = [...new URLSearchParams(text)]
   const params = Object.fromEntries(entries)

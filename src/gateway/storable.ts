@@ -6,7 +6,7 @@ import {
   maskCardData,
   maskCardText,
 } from '../platform/crypto/masking.ts'
-import { attempt } from './parse-body.ts'
+import { tryParse } from './parse-body.ts'
 
 /** Whether a text is free of control characters and lone surrogates, which neither logs nor Postgres accept. */
 export function isPrintable(text: string): boolean {
@@ -108,7 +108,7 @@ export function maskText(text: string, hide = hideInText): string {
     return maskJsonText(decoded, hide) === decoded ? text : HIDDEN
   }
   const hidden = hide(text)
-  const decoded = attempt(() => decodeURIComponent(hidden)) ?? hidden
+  const decoded = tryParse(() => decodeURIComponent(hidden)) ?? hidden
   const masked = JSON_TEXT.test(decoded) ? maskJsonText(decoded, hide) : hide(decoded)
   return masked === decoded ? hidden : masked
 }
@@ -125,7 +125,7 @@ function maskMembers(value: unknown): unknown {
 
 function maskJsonText(text: string, hide: typeof hideInText): string {
   if (text.includes(NUMBER_MARK)) return hideInText(text)
-  const value = attempt(() => parse(text))
+  const value = tryParse(() => parse(text))
   if (value === undefined) return hide(text)
   const masked = stringify(maskMembers(value)) ?? text
   return masked === stringify(value) ? text : masked

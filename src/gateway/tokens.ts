@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { TokenSource } from '../config/accounts.ts'
 import { backoff } from '../platform/concurrency/timing.ts'
 import { exchange, openPool } from '../platform/outbound/exchange.ts'
-import { attempt } from './parse-body.ts'
+import { tryParse } from './parse-body.ts'
 import type { OutcomeKind } from './types.ts'
 
 type ClientTokenSource = Extract<TokenSource, { kind: 'client' }>
@@ -19,7 +19,7 @@ type TokenAnswer = z.infer<typeof tokenAnswer>
 
 /** Some deployments nest the answer under `data`. */
 export function readTokenAnswer(body: Buffer): TokenAnswer | undefined {
-  const value: unknown = attempt(() => JSON.parse(body.toString()))
+  const value: unknown = tryParse(() => JSON.parse(body.toString()))
   const nested = z.object({ data: tokenAnswer }).safeParse(value)
   return nested.success ? nested.data.data : tokenAnswer.safeParse(value).data
 }

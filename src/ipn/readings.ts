@@ -19,7 +19,8 @@ const RECUT: Outcome = { status: 'fulfilled', value: 'recut' }
  * unique key guards the places, also between processes:
  *
  * 1. a reading in documented form, which is trusted;
- * 2. any other reading, which only leads to a query;
+ * 2. any other reading, which leads to a query, and settles a refund of ours only if it has its id, payment and
+ *    amount;
  * 3. one that names a refund of ours with its payment, amount and a result, when place 2 is taken;
  * 4. the same without a result.
  *
@@ -66,7 +67,7 @@ export function foldReadings(batch: readonly ReceivedNotification[]): PlacedRead
       same.items.push(item)
       if (!same.notification.documented) same.notification = notification
     } else {
-      readings.push({ notification, reading: 0, items: [item] })
+      readings.push({ notification, place: 0, items: [item] })
       texts.set(notification.textHash, readings)
     }
   }
@@ -95,7 +96,7 @@ async function choosePlaces(
     const { textHash, documented, requestOf } = one.notification
     if (sent.has(textHash) || !documented || requestOf !== undefined) compared.push(one)
     else if (!wave.has(textHash)) {
-      one.reading = 1
+      one.place = 1
       wave.set(textHash, one)
     }
   }
@@ -106,10 +107,10 @@ async function choosePlaces(
       if (!one || wave.has(one.notification.textHash)) continue
       // The text may be that of our own request, which is signed with the same secret.
       const documented = one.notification.documented && !found.isRequest
-      one.reading = choosePlace({ ...one.notification, documented }, found)
+      one.place = choosePlace({ ...one.notification, documented }, found)
       // A notification that means what the documented one means is a delivery of it.
-      one.notification = { ...one.notification, documented: documented || one.reading === 1 }
-      if (one.reading === 0) end(one, RECUT)
+      one.notification = { ...one.notification, documented: documented || one.place === 1 }
+      if (one.place === 0) end(one, RECUT)
       else wave.set(one.notification.textHash, one)
     }
   } catch (reason) {

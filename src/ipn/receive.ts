@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Config } from '../config/config.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import { createNotificationReader, type Notification } from '../gateway/notification.ts'
-import { attempt } from '../gateway/parse-body.ts'
+import { tryParse } from '../gateway/parse-body.ts'
 import { describeMethod } from '../http/app.ts'
 import { isEncoded, readBody } from '../http/body.ts'
 import { compileNetworks, createAddressFinder, nameNetwork } from '../http/client-address.ts'
@@ -17,8 +17,8 @@ import {
   STORED,
   sendAnswer,
 } from './answer.ts'
-import { createGuard } from './guard.ts'
 import { InboxFullError, type IpnContext } from './inbox.ts'
+import { createRefusalLimits } from './refusal-limits.ts'
 
 export function isIpnTarget(target = ''): boolean {
   return target === '/ipn' || target.startsWith('/ipn?')
@@ -73,7 +73,7 @@ function createIntake(config: Config) {
     methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST'],
     isAllowed: IPN_ALLOW_CIDRS ? compileNetworks(IPN_ALLOW_CIDRS) : () => true,
     limits: { limit: MAX_BODY_BYTES, timeoutMs: config.bodyTimeoutMs },
-    guard: createGuard(),
+    refusalLimits: createRefusalLimits(),
     read: createNotificationReader(config),
   }
 }
@@ -96,7 +96,7 @@ const BAD: ReadonlySet<IpnAnswer['verdict']> = new Set(['malformed', 'bad_signat
  */
 async function receive(
   ctx: IpnContext,
-  { methods, isAllowed, limits, guard, read }: Intake,
+  { methods, isAllowed, limits, refusalLimits, read }: Intake,
   incoming: IncomingMessage,
   address: string,
   span: ActiveSpan,
@@ -107,15 +107,15 @@ async function receive(
   }
   if (!isAllowed(address)) return refuse('address')
   if (ctx.inbox.isFull()) throw new InboxFullError('too many notifications wait for the database')
-  const waitMs = guard.measureWait(network)
+  const waitMs = refusalLimits.measureWait(network)
   if (waitMs > 0) return answerUnread(waitMs)
 
   const request = await readRequest(incoming, limits) // 2
   // Other requests of the network may have used up its share in the meantime.
-  const stillMs = guard.measureWait(network)
+  const stillMs = refusalLimits.measureWait(network)
   if (stillMs > 0) return answerUnread(stillMs)
   const charge = (answer: IpnAnswer, bytes: number, tookMs: number) => {
-    const badMs = guard.charge(network, { isBad: BAD.has(answer.verdict), bytes, tookMs })
+    const badMs = refusalLimits.charge(network, { isBad: BAD.has(answer.verdict), bytes, tookMs })
     return badMs > 0 ? refuse('throttled', undefined, retryAfter(badMs)) : answer
   }
   if ('status' in request) {
@@ -152,7 +152,7 @@ async function readRequest(
   if (!format) return refuse('content_type')
   const body = await readBody(incoming, limits)
   if (body.kind !== 'whole') return UNREAD[body.kind]
-  const text = attempt(() => UTF8.decode(body.bytes))
+  const text = tryParse(() => UTF8.decode(body.bytes))
   // NUL is valid UTF-8, but a Postgres text column rejects it.
   if (text !== undefined && !text.includes('\0')) return { format, body: text }
   return isEncoded(incoming.headers)

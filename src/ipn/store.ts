@@ -14,7 +14,8 @@ export type ReceivedNotification = Notification & { address: string }
 
 export type PlacedReading = {
   notification: ReceivedNotification
-  reading: number
+  /** Its place among the readings of its text (`readings.ts`); 0 until it is chosen. */
+  place: number
   /** The indexes in the batch of all notifications with this meaning. */
   items: number[]
 }
@@ -193,12 +194,12 @@ async function runStatement(
 }
 
 /** Written out, because members added after a spread take longer than all others. */
-function describeRow({ notification: one, reading, items }: PlacedReading) {
+function describeRow({ notification: one, place, items }: PlacedReading) {
   const isPayment = one.kind === 'payment'
   return {
     merchantCode: one.merchantCode,
     textHash: one.textHash,
-    reading,
+    reading: place,
     documented: one.documented,
     transactionId: isPayment ? one.transactionId : undefined,
     orderId: isPayment ? one.orderId : undefined,

@@ -9,7 +9,7 @@ import {
   type PaymentChange,
   type SnapshotRef,
   type StoredPayment,
-} from './odd-readings.ts'
+} from './compare-payments.ts'
 import { type PaymentOrder, type ShownPayment, showPayment } from './view.ts'
 
 const COLUMNS = {

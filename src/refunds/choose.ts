@@ -1,5 +1,5 @@
 import { addAmounts, compareAmounts } from '../money.ts'
-import type { SnapshotRef } from '../payments/odd-readings.ts'
+import type { SnapshotRef } from '../payments/compare-payments.ts'
 import { mayResend, type RefundSettings } from './deadlines.ts'
 import {
   isDue,
@@ -114,12 +114,12 @@ function* pickSendable(
     return
   }
   // The commit that resolves an unknown outcome also sends the refunds that it blocked, whenever they were due.
-  const unblocked = own.some(
+  const wasBlocked = own.some(
     ({ before: { status } }) => status === 'unknown' || status === 'sending',
   )
   for (const draft of own) {
     const { status, attempts, requestedBeforeSnapshot, sinceRequestedMs } = draft.now
-    if (status !== 'pending' || !(isDue(draft) || unblocked)) continue
+    if (status !== 'pending' || !(isDue(draft) || wasBlocked)) continue
     if (!settings.REFUNDS_ENABLED && attempts === 0) continue
     if (!requestedBeforeSnapshot) continue
     const obstacle = findSendObstacle(payment, own, draft)

@@ -235,8 +235,8 @@ function listConfirmations(
 }
 
 export type SendingTurn = {
-  /** Waiting refunds could have been sent. Those that were not follow the schedule; without a turn they stay due. */
-  had: boolean
+  /** Waiting refunds could have been sent: those that were not follow the schedule. Otherwise they stay due. */
+  hadTurn: boolean
   /** The query was answered. Without an answer, waiting refunds back off. */
   answered: boolean
   /** How long the account's refund calls are paused; due refunds are checked again after this time (ms). */
@@ -264,7 +264,7 @@ export function scheduleDraft(
     draft.dueInMs = turn.pausedMs
     return
   }
-  if (waits && turn.answered && !(turn.had && now.requestedBeforeSnapshot)) return
+  if (waits && turn.answered && !(turn.hadTurn && now.requestedBeforeSnapshot)) return
   if (transitions.length === 0 && !isDue(draft)) return
   // Progress restarts the backoff; a resend that changed nothing, or never left, does not.
   const progressed = transitions.some(({ to }) => to === 'accepted') || now.attempts === 1

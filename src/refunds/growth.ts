@@ -93,6 +93,8 @@ export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
   const { left, firstSight: _, ...match } = matching
   const shown = findShown(matching, delta)
   const externalChanged = delta.externalChanged || match.matchedExternal.length > 0
+  // What was inferred is in doubt once something else may explain the growth: an external refund that has appeared or
+  // changed, or matches of this answer that leave less than its amount.
   const isDoubtful = (one: OwnRefund) =>
     externalChanged ? one !== shown : match.matchedOwn.length > 0 && left.lt(one.amount)
   return {

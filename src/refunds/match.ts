@@ -1,7 +1,7 @@
 import { Big } from 'big.js'
 import type { Config } from '../config/config.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
-import type { SnapshotRef } from '../payments/odd-readings.ts'
+import type { SnapshotRef } from '../payments/compare-payments.ts'
 import { countExternal, hasNewsOf, markExternal } from './external.ts'
 import {
   type DeltaMatch,
@@ -25,7 +25,7 @@ import {
   type RefundRow,
   sendToReview,
 } from './lifecycle.ts'
-import { describeGrowth, hasNotGrown, measureUnexplained, measureUnmatched } from './measure.ts'
+import { buildGrowthFinding, hasNotGrown, measureUnexplained, measureUnmatched } from './measure.ts'
 import type { Finding, LockedPayment, LockedRefunds, Snapshot } from './types.ts'
 
 export type MatchedPayments = {
@@ -260,7 +260,7 @@ function doubt(
 function findGrowth(payment: LockedPayment, drafts: readonly RefundDraft[]): Finding[] {
   const unexplained = measureUnexplained(payment, drafts)
   if (unexplained === '0') return []
-  if (!unexplained.startsWith('-')) return [describeGrowth(payment, unexplained)]
+  if (!unexplained.startsWith('-')) return [buildGrowthFinding(payment, unexplained)]
   const { paymentId, refundedNow } = payment
   const theirs = `refundedAmount ${refundedNow}`
   const ours = `${unexplained.slice(1)} more is explained by refunds`

@@ -5,7 +5,7 @@ import { isFreed, type RefundDraft, type RefundRow } from './lifecycle.ts'
 import type { Finding, LockedPayment } from './types.ts'
 
 /** `unexplained` is above zero. The two sides identify the discrepancy: an answer and a decision open the same one. */
-export function describeGrowth(
+export function buildGrowthFinding(
   { paymentId, refundedNow }: Pick<LockedPayment, 'paymentId' | 'refundedNow'>,
   unexplained: string,
 ): Finding {

@@ -9,10 +9,10 @@ import {
   type SendPermit,
   type SentAttempt,
 } from './attempt.ts'
-import { lockRefunds } from './case.ts'
 import { applyDeadlines, type RefundSettings, type SendingTurn } from './deadlines.ts'
 import { countExternal, hasNewsOf, nameNotified, releaseOtherReadings } from './external.ts'
 import { isShownByPayment } from './lifecycle.ts'
+import { lockRefunds } from './lock-refunds.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match.ts'
 import { explainMayHaveMoved } from './measure.ts'
 import { handleNotifications, readDetails } from './notifications.ts'
@@ -46,7 +46,7 @@ export type ReconciledRefunds = SavedRefunds &
 
 /**
  * Reconciles the refunds of a transaction with the gateway's answer, in the commit that applied it, and records an
- * attempt for at most one of them. The caller holds the transaction's lease and row.
+ * attempt for at most one of them. The caller holds the transaction's row, and its lease unless nothing may be sent.
  * @returns also the `attempt` to send once the commit is done, if any
  */
 export async function reconcileRefunds(
@@ -64,8 +64,8 @@ export async function reconcileRefunds(
   const attempt = maySend ? await prepareAttempt(ctx, tx, locked, snapshot, sending) : undefined
   const turn: SendingTurn =
     snapshot && 'pausedMs' in sending
-      ? { answered, had: false, pausedMs: sending.pausedMs }
-      : { answered, had: attempt === undefined }
+      ? { answered, hadTurn: false, pausedMs: sending.pausedMs }
+      : { answered, hadTurn: attempt === undefined }
   return { ...(await save(ctx, tx, key, locked, { turn, judged })), attempt }
 }
 
@@ -92,7 +92,7 @@ export async function recordAttemptResult(
   readDetails(ctx, locked)
   const judged = judge(locked, undefined, ctx.config)
   // This gives no waiting refund its turn.
-  return await save(ctx, tx, key, locked, { judged, turn: { had: false, answered: true } })
+  return await save(ctx, tx, key, locked, { judged, turn: { hadTurn: false, answered: true } })
 }
 
 async function save(

@@ -1,7 +1,7 @@
 import type { externalRefunds } from '../db/schema.ts'
 import type { DiscrepancyKind } from '../discrepancies/kinds.ts'
 import type { RefundDetails } from '../gateway/stored-body.ts'
-import type { SnapshotRef } from '../payments/odd-readings.ts'
+import type { SnapshotRef } from '../payments/compare-payments.ts'
 import type { ExternalState } from './external-view.ts'
 import type { Cause, RefundDraft } from './lifecycle.ts'
 
@@ -81,7 +81,7 @@ export type WeighedNotification = {
   amount: string | null
   code: string | null
   verified: boolean
-  /** Its place among the readings of its text. Only the first is trusted. */
+  /** Its place among the readings of its text. Beyond the first, it proves something only if `weigh` finds it `same`. */
   reading: number
 }
 

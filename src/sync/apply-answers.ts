@@ -7,7 +7,7 @@ import {
   type AppliedPayments,
   comparePayments,
   type SnapshotRef,
-} from '../payments/odd-readings.ts'
+} from '../payments/compare-payments.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
@@ -44,8 +44,8 @@ export async function adoptPayments(tx: Tx, locked: LockedAnswer) {
   const { moved, found } = await movePayments(tx, claim, unknown, from)
   const [adopted = []] = await lockPayments(tx, [claim])
   const ids = new Set(moved.map(({ paymentId }) => paymentId))
-  const lost = new Set(moved.map(({ transactionId }) => transactionId))
-  const losing = free.filter(({ key }) => lost.has(key.transactionId))
+  const losingIds = new Set(moved.map(({ transactionId }) => transactionId))
+  const losing = free.filter(({ key }) => losingIds.has(key.transactionId))
   const left = elsewhere.filter(({ paymentId }) => !ids.has(paymentId))
   return {
     locked: { ...locked, known: adopted, elsewhere: left, moved: [...ids] },
@@ -70,7 +70,12 @@ async function describeLosing(
   const keys = losing.map(({ key }) => key)
   const [left, open] = await pipeline(lockPayments(tx, keys), findOpenRefunds(tx, keys))
   return losing.map(({ key, row }, index) => {
-    return { key, row, payments: left[index] ?? [], lost: { refundsOpen: open[index] ?? false } }
+    return {
+      key,
+      row,
+      payments: left[index] ?? [],
+      movedAway: { refundsOpen: open[index] ?? false },
+    }
   })
 }
 

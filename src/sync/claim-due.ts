@@ -17,7 +17,7 @@ import type { Claim, SyncContext } from './types.ts'
  */
 export function planUnconfirmed({ config, unconfirmedQueries: { running } }: SyncContext) {
   const most = Math.max(1, config.GATEWAY_MAX_CONCURRENCY >> 1)
-  return { room: Math.max(0, most - running), first: running === 0 }
+  return { room: Math.max(0, most - running), isNoneRunning: running === 0 }
 }
 
 /** Long enough for a call to end in any way and for its result to be committed. */
@@ -36,6 +36,15 @@ const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
  * another process is claiming are skipped. If this process dies, a claim is due again when its lease ends, or
  * earlier if `releaseUnseen` takes it over.
  *
+ * The subqueries, from the inside out:
+ *
+ * - `share`: how many rows each account may claim, and how many it holds
+ * - `due`: the due rows of one account, locked
+ * - `counted`: all of them, confirmed and unconfirmed ones numbered apart
+ * - `ranked`: 0 for the one unconfirmed row that is always in progress, 1 for confirmed ones, 2 for the others
+ * - `queue`: the turn of each, round robin over the accounts
+ * - `picked`: the first of them, each with its next gap and a lease id
+ *
  * `gap_ms` spaces the queries of a burst: it doubles with every claim and is reset after a quiet time. `claimedAt`
  * is later than the stored answer, even if the clock has gone back. `materialized` enforces the limit, and rows are
  * updated where they were found: otherwise the planner may repeat the subquery or read the whole table.
@@ -44,7 +53,7 @@ export async function claimDue(ctx: SyncContext, limit: number, isAhead = false)
   const { SYNC_MIN_GAP_MS: minGap, SYNC_MAX_GAP_MS: maxGap, GATEWAY_TIMEOUT_MS } = ctx.config
   const shares = listShares(ctx, limit, isAhead)
   if (shares.length === 0) return []
-  const { room, first } = planUnconfirmed(ctx)
+  const { room, isNoneRunning } = planUnconfirmed(ctx)
   const codes = shares.map(({ merchantCode }) => merchantCode)
   const limits = limitClaims(ctx, codes)
   const leaseIds = Array.from({ length: limit }, () => randomUUID())
@@ -64,7 +73,8 @@ export async function claimDue(ctx: SyncContext, limit: number, isAhead = false)
           select *,
             held + row_number() over (partition by merchant_code order by rank, due_at) as turn
           from (
-            select *, case when not unconfirmed then 1 when ${first}::boolean and nth = 1 then 0 else 2 end as rank
+            select *, case
+              when not unconfirmed then 1 when ${isNoneRunning}::boolean and nth = 1 then 0 else 2 end as rank
             from (
               select share.merchant_code, share.held, due.*,
                 row_number() over (partition by due.unconfirmed order by due.due_at) as nth
@@ -74,7 +84,7 @@ export async function claimDue(ctx: SyncContext, limit: number, isAhead = false)
           where not unconfirmed or nth <= ${room}
         ) as queue
         order by rank = 2, turn, due_at limit ${limit}
-      ) as first)
+      ) as chosen)
     update transactions as t set
       lease_id = picked.lease_id, lease_owner = ${ctx.lifecycle.processId}, claimed = want,
       due_at = now() + ${leaseMs(GATEWAY_TIMEOUT_MS)} * interval '1 millisecond',

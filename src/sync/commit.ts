@@ -10,7 +10,7 @@ import { isTransient } from '../platform/postgres/errors.ts'
 import { pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type Attempt, lockHold } from '../refunds/attempt.ts'
-import { needsReconciliation } from '../refunds/case.ts'
+import { needsReconciliation } from '../refunds/needs-reconciliation.ts'
 import { type ReconcileInput, reconcileRefunds } from '../refunds/reconcile.ts'
 import {
   type AppliedAnswer,
@@ -22,7 +22,7 @@ import {
   recordCalls,
 } from './apply-answers.ts'
 import { type LockedAnswer, lockAnswers } from './fence.ts'
-import { recordFindings } from './find-disagreements.ts'
+import { recordDisagreements } from './find-disagreements.ts'
 import { finishCommit } from './finish-commit.ts'
 import type { AnswerCommit, CommittedAnswer, QueryAnswer, SyncContext } from './types.ts'
 import { LOST, listAnswered } from './types.ts'
@@ -167,7 +167,7 @@ function beginWriting({ config }: SyncContext, tx: Tx, locked: readonly LockedAn
   const recording = pipeline(
     recordCalls(tx, answers),
     writePayments(tx, written),
-    recordFindings(tx, answers),
+    recordDisagreements(tx, answers),
   ).then(([, , found]) => found)
   return { answers, changes: listPaymentChanges(written), recording }
 }

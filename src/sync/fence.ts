@@ -3,7 +3,7 @@ import { byTransaction, selectKeys, type TransactionKey } from '../db/transactio
 import { shortenSide } from '../discrepancies/kinds.ts'
 import type { PaymentList } from '../gateway/types.ts'
 import { lockPayments } from '../payments/apply-payments.ts'
-import type { StoredPayment } from '../payments/odd-readings.ts'
+import type { StoredPayment } from '../payments/compare-payments.ts'
 import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -24,7 +24,7 @@ const ROW = `t.first_paid_at is not null as "wasPaid", ${listColumns(transaction
 const NUMBERED = `select *, nextval('gateway_calls_id_seq') as "callId" from locked`
 
 /** The same for a row to which no answer is applied. */
-const UNANSWERED_ROW = `${ROW}, false as newer, coalesce(as_of, now())::text as "asOf",
+const ROW_WITHOUT_ANSWER = `${ROW}, false as newer, coalesce(as_of, now())::text as "asOf",
   coalesce(as_of, now())::text as "firstAsOf"`
 
 /**
@@ -68,7 +68,7 @@ export async function lockUnclaimed(
 ): Promise<{ key: TransactionKey; row: LockedRow }[]> {
   const rows = await tx<(LockedRow & TransactionKey)[]>`
     with locked as materialized (
-    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", ${tx.unsafe(UNANSWERED_ROW)}
+    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", ${tx.unsafe(ROW_WITHOUT_ANSWER)}
     from ${selectKeys(tx, keys)} cross join lateral (
       select * from transactions as t
       where ${tx.unsafe(byTransaction('t'))} limit 1 for update ${tx.unsafe(otherwise)}

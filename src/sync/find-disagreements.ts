@@ -8,8 +8,8 @@ import { type ResolvedDiscrepancy, shortenSide } from '../discrepancies/kinds.ts
 import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
 import { compareAmounts } from '../money.ts'
-import type { AppliedPayments, PaymentChange, StoredPayment } from '../payments/odd-readings.ts'
-import { getCountedAmount, getCountedStatus } from '../payments/odd-readings.ts'
+import type { AppliedPayments, PaymentChange, StoredPayment } from '../payments/compare-payments.ts'
+import { getCountedAmount, getCountedStatus } from '../payments/compare-payments.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { PaymentFacts } from '../transactions/summarise-payments.ts'
@@ -32,7 +32,7 @@ type Findings = {
  * agrees again. Runs no statement if there is nothing to record.
  * @returns the discrepancies recorded for the first time
  */
-export async function recordFindings(
+export async function recordDisagreements(
   tx: Tx,
   answers: readonly AppliedAnswer[],
 ): Promise<RecordedDiscrepancy[]> {

@@ -5,7 +5,7 @@ import type { ChangeRow, NewEvent } from '../events/record-events.ts'
 import { prepareRecording, recordChanges } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
 import { buildPaymentEvents } from '../payments/apply-payments.ts'
-import type { PaymentChange } from '../payments/odd-readings.ts'
+import type { PaymentChange } from '../payments/compare-payments.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { buildExternalEvents, buildRefundEvent, readRefunds } from '../refunds/events.ts'
@@ -111,10 +111,11 @@ function listTransactionEvents(item: SummarisedItem) {
 
 /** Final only if its refunds are final as well. Undefined if nothing was applied and nothing differs. */
 function summarise(item: CommitItem): SummarisedItem['summary'] {
-  const { row, payments, applied, refunds, lost } = item
+  const { row, payments, applied, refunds, movedAway } = item
   const summary = summarisePayments(payments)
   const unapplied = applied?.unapplied ?? row.unappliedEntries
-  const refundsOpen = lost?.refundsOpen ?? refunds?.drafts.some((draft) => !isOver(draft)) ?? false
+  const refundsOpen =
+    movedAway?.refundsOpen ?? refunds?.drafts.some((draft) => !isOver(draft)) ?? false
   const final = summary.final && !refundsOpen && !unapplied
   const paid = isPaid(summary.state)
   const differs =
@@ -123,13 +124,13 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
     compareAmounts(row.paidAmount, summary.paidAmount) !== 0 ||
     compareAmounts(row.refundedAmount, summary.refundedAmount) !== 0
   const hasChanges = (applied?.changes.length ?? 0) > 0
-  const isChanged = lost || refunds?.changed || hasChanges || row.isNamed || differs
+  const isChanged = movedAway || refunds?.changed || hasChanges || row.isNamed || differs
   if (!isChanged && !applied) return undefined
   return {
     ...summary,
     ...{ unapplied, final, paid },
     changed: Boolean(isChanged) || unapplied !== row.unappliedEntries || final !== row.final,
-    isRevised: differs || lost !== undefined || row.isNamed === true,
+    isRevised: differs || movedAway !== undefined || row.isNamed === true,
     turnsPaid: paid && !row.wasPaid,
     turnsFinal: final && !row.final,
   }

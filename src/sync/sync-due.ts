@@ -25,6 +25,7 @@ const RESULTS = {
   lost: 'lost',
 } as const satisfies Record<ClaimEnd['next'], (typeof SYNC_RESULTS)[number]>
 
+/** Runs one whole round. The service's loop uses `beginSync` instead, so that rounds overlap. */
 export async function syncDue(ctx: SyncContext): Promise<number> {
   const { count, finished } = await beginSync(ctx)
   await finished

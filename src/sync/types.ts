@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
-import type { AppliedPayments, SnapshotRef } from '../payments/odd-readings.ts'
+import type { AppliedPayments, SnapshotRef } from '../payments/compare-payments.ts'
 import type { Batcher } from '../platform/concurrency/batcher.ts'
 import type { Slots } from '../platform/concurrency/slots.ts'
 import type { Attempt } from '../refunds/attempt.ts'
@@ -98,10 +98,10 @@ export type CommittedAnswer = {
 /** `needs_own_commit`: the answer concerns refunds, or the shared commit failed. */
 export type AnswerCommit = CommittedAnswer | 'needs_own_commit'
 
-const NOTHING = { payments: [], unreadable: [], rounded: [], json: '[]', omittedBytes: 0 }
+const NOTHING_LISTED = { payments: [], unreadable: [], rounded: [], json: '[]', omittedBytes: 0 }
 
 export function listAnswered({ outcome }: GatewayCall<PaymentList>): PaymentList {
-  return outcome.kind === 'answered' ? outcome.value : NOTHING
+  return outcome.kind === 'answered' ? outcome.value : NOTHING_LISTED
 }
 
 /** A transaction in a commit that is about to be finished, which holds its row. */
@@ -117,7 +117,7 @@ export type CommitItem = {
   /** Payments that this commit has moved here from another transaction. */
   moved?: readonly string[]
   /** Set if payments have moved away. */
-  lost?: { refundsOpen: boolean }
+  movedAway?: { refundsOpen: boolean }
   /** The claim that ends with this commit; unset if a refund is sent next, or another worker holds the lease. */
   ended?: { claim: Claim; end: QueryEnd } | undefined
 }

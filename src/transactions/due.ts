@@ -6,9 +6,10 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
- * The assignments for `transactions as t` that request a query and restart retries and polls. While a query runs,
- * the commit that ends its claim makes the transaction due again. Otherwise it is due at once; in a burst, `gap_ms`
- * after the last query, or after now if the database's clock has gone back since.
+ * The assignments for `transactions as t` that request a query and restart retries and polls. `want` counts the
+ * requests. A claim copies it to `claimed`, and if the two differ at its end, the transaction is due again. Without a
+ * claim it is due at once; in a burst, `gap_ms` after the last query, or after now if the database's clock has gone
+ * back since.
  * @param now a column with the current time
  */
 const writeMakeDue = (now: string) => `

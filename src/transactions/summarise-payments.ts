@@ -1,5 +1,5 @@
 import { addAmounts, compareAmounts } from '../money.ts'
-import { getCountedStatus } from '../payments/odd-readings.ts'
+import { getCountedStatus } from '../payments/compare-payments.ts'
 import { isRecognised } from '../payments/view.ts'
 
 export type TransactionState = 'pending' | 'paid' | 'partially_refunded' | 'refunded' | 'failed'

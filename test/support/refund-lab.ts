@@ -1,5 +1,5 @@
-import { lockRefundRows } from '../../src/refunds/case.ts'
 import type { RefundRow } from '../../src/refunds/lifecycle.ts'
+import { lockRefundRows } from '../../src/refunds/lock-refunds.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { withKey } from './api.ts'
 import { type RefundRig, startRefundRig } from './refunds.ts'

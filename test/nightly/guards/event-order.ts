@@ -22,7 +22,7 @@ export const EVENT_ORDER: readonly Guard[] = [
       "an answer that was asked for before the database's clock went back does not speak about what came meanwhile: a requested refund is not sent on it",
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: '${tx.unsafe(NOTHING_SINCE)} and e.first_received_at < t.as_of, false)',
     mutation: '${tx.unsafe(NOTHING_SINCE)}, false)',
     test: 'test/plays/evidence/event-order.test.ts',

@@ -12,7 +12,7 @@ export const EVIDENCE: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/payments/odd-readings.ts',
+    file: 'src/payments/compare-payments.ts',
     text: '  if (areApart(since, asOf, apartMs)) return { ...NOT_FALLEN, expectedFall: null }',
     mutation:
       '  if (areApart(since, asOf, apartMs) || true) return { ...NOT_FALLEN, expectedFall: null }',

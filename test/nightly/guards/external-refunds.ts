@@ -90,7 +90,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'portal refunds from before the payment was first seen are consumed whole, oldest first',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: "and o.code ~ '^-?[1-9][0-9]{0,8}$' and",
     mutation: "and o.code ~ '^x$' and",
     test: 'test/plays/evidence/portal.test.ts',
@@ -168,7 +168,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'portal refunds from before the payment was first seen are consumed whole, oldest first',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: 'array(${tx.unsafe(UNRESERVED)}) as unreserved',
     mutation: 'array(select * from (${tx.unsafe(UNRESERVED)}) as u where false) as unreserved',
     test: 'test/plays/evidence/portal.test.ts',
@@ -178,7 +178,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'portal refunds from before the payment was first seen are consumed whole, oldest first',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: 'sum(f.amount) as entered',
     mutation: '1000 * sum(f.amount) as entered',
     test: 'test/plays/evidence/portal.test.ts',
@@ -188,7 +188,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'growth that fits a verified success with a member that no table lists 30 of which was entered since leaves ours succeeded',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: 'where e.total > coalesce(entered, -1)',
     mutation: 'where e.amount > coalesce(entered, -1)',
     test: 'test/plays/evidence/portal.test.ts',
@@ -198,7 +198,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'growth that fits a verified success with a member that no table lists 30 of which was entered since leaves ours succeeded',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: 'e.unreadable > 0 and e.told > entries',
     mutation: 'e.unreadable > entries',
     test: 'test/plays/evidence/portal.test.ts',
@@ -207,7 +207,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
     control: 'a verified success of a refund at the portal whose amount cannot be read is told',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: ' or (e.unreadable > 0 and',
     mutation: ' or (e.unreadable > 9 and',
     test: 'test/plays/evidence/portal.test.ts',
@@ -216,7 +216,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
     control: 'a verified success of a refund at the portal whose amount cannot be read is told',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: 'e.amount) *,',
     mutation: 'e.amount, e.id) *,',
     test: 'test/plays/evidence/portal.test.ts',
@@ -226,7 +226,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       'growth that fits a verified success with a member that no table lists 30 of which was entered since leaves ours succeeded',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: 'case when e.documented then e.amount is null and',
     mutation: 'case when e.documented then false and',
     test: 'test/plays/evidence/portal.test.ts',
@@ -244,7 +244,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
     control: 'a verified success of a refund at the portal whose amount cannot be read is told',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: 'and f.amount = coalesce(e.amount, f.amount)',
     mutation: 'and f.amount = e.amount',
     test: 'test/plays/evidence/portal.test.ts',

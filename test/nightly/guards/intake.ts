@@ -31,34 +31,34 @@ export const INTAKE: readonly Guard[] = [
     file: 'src/ipn/receive.ts',
     text: "new Set(['malformed', 'bad_signature'])",
     mutation: "new Set(['bad_signature'])",
-    test: 'test/api/ipn/guard.test.ts',
+    test: 'test/api/ipn/refusal-limits.test.ts',
     claim:
       'a network whose share is used up counts malformed bodies of 5,300 members as bad: after thirty they are 429, and others are served',
     control:
       'so many malformed or wrongly signed ones of a network are told to wait, and no others',
   },
   {
-    file: 'src/ipn/guard.ts',
+    file: 'src/ipn/refusal-limits.ts',
     text: 'const MAX_CHARGE_MS = 5\n',
     mutation: 'const MAX_CHARGE_MS = 500\n',
-    test: 'test/api/ipn/guard.test.ts',
+    test: 'test/api/ipn/refusal-limits.test.ts',
     claim:
       'the CPU time of refused notifications of one notification is some 5 ms: a pause of the process is not charged',
     control:
       'so many malformed or wrongly signed ones of a network are told to wait, and no others',
   },
   {
-    file: 'src/ipn/guard.ts',
+    file: 'src/ipn/refusal-limits.ts',
     text: '      spent.charge(network, CPU, ms)\n',
     mutation: '      spent.charge(network, CPU, ms / 10)\n',
-    test: 'test/api/ipn/guard.test.ts',
+    test: 'test/api/ipn/refusal-limits.test.ts',
     claim:
       'the CPU time of refused notifications is 0.2 s of a network at once, and a tenth of the time after that',
     control:
       'so many malformed or wrongly signed ones of a network are told to wait, and no others',
   },
   {
-    file: 'src/ipn/guard.ts',
+    file: 'src/ipn/refusal-limits.ts',
     text: 'const BAD: Rate = { perMinute: 30, burst: 30 }',
     mutation: 'const BAD: Rate = { perMinute: 30, burst: 3_000 }',
     test: 'test/api/ipn/abuse.test.ts',

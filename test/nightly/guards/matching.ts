@@ -151,7 +151,7 @@ export const MATCHING: readonly Guard[] = [
       'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/needs-reconciliation.ts',
     text: 'where (select true from refunds as r where',
     mutation: 'where (select false from refunds as r where',
     test: 'test/api/sync/commit-batch.test.ts',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const MOVED_PAYMENTS: readonly Guard[] = [
   {
-    file: 'src/payments/odd-readings.ts',
+    file: 'src/payments/compare-payments.ts',
     text: 'const BELIEVED_AFTER_MS = 60_000',
     mutation: 'const BELIEVED_AFTER_MS = 0',
     test: 'test/api/payments/apply-payments.test.ts',
@@ -22,7 +22,7 @@ export const MOVED_PAYMENTS: readonly Guard[] = [
       'a payment id that belongs to another transaction of another merchant is allowed: ids are unique per merchant',
   },
   {
-    file: 'src/payments/odd-readings.ts',
+    file: 'src/payments/compare-payments.ts',
     text: 'return unreadableIds.has(undefined) ? payment : markUnlisted(payment, asOf)',
     mutation: 'return markUnlisted(payment, asOf)',
     test: 'test/api/sync/odd-entries.test.ts',

@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const NOTIFICATIONS: readonly Guard[] = [
   {
     file: 'src/gateway/parse-body.ts',
-    text: '    const isJson = attempt(() => JSON.parse(text)) !== undefined\n',
-    mutation: '    const isJson = attempt(() => JSON.parse(text)) === attempt\n',
+    text: '    const isJson = tryParse(() => JSON.parse(text)) !== undefined\n',
+    mutation: '    const isJson = tryParse(() => JSON.parse(text)) === tryParse\n',
     test: 'test/unit/gateway/parse-params.test.ts',
     claim: '{"a":"1","a":"2"} is refused',
     control: '{"a":"1","a":"2" is refused',

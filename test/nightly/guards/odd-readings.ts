@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const ODD_READINGS: readonly Guard[] = [
   {
-    file: 'src/payments/odd-readings.ts',
+    file: 'src/payments/compare-payments.ts',
     text: 'if (areApart(since, asOf, apartMs)) return NO_ODD_SUCCESS',
     mutation: 'if (areApart(since, asOf, apartMs) || true) return NO_ODD_SUCCESS',
     test: 'test/api/payments/odd-readings.test.ts',
@@ -11,7 +11,7 @@ export const ODD_READINGS: readonly Guard[] = [
     control: 'an amount of a success that changes before it succeeded counts at once',
   },
   {
-    file: 'src/payments/odd-readings.ts',
+    file: 'src/payments/compare-payments.ts',
     text: 'const isSame = compareAmounts(amount, old.amount) === 0',
     mutation: "const isSame = amount !== ''",
     test: 'test/api/payments/odd-readings.test.ts',
@@ -19,7 +19,7 @@ export const ODD_READINGS: readonly Guard[] = [
     control: 'an amount of a success that changes before it succeeded counts at once',
   },
   {
-    file: 'src/payments/odd-readings.ts',
+    file: 'src/payments/compare-payments.ts',
     text: 'return since !== asOf && measureMs',
     mutation: 'return measureMs',
     test: 'test/plays/evidence/stale-answers.test.ts',

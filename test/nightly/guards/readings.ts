@@ -43,7 +43,7 @@ export const READINGS: readonly Guard[] = [
     ...STORED,
     file: 'src/ipn/store.ts',
     text: 'readings.map((one) => stored.has(one.notification.textHash))',
-    mutation: 'readings.map((one) => stored.size >= 0 || one.reading > 0)',
+    mutation: 'readings.map((one) => stored.size >= 0 || one.place > 0)',
     claim: cutFirst('a refund'),
   },
   {

@@ -205,7 +205,7 @@ export const RESTORES: readonly Guard[] = [
     control: 'a server that is not the one of before and is the same: stops sending or not',
   },
   {
-    file: 'src/refunds/case.ts',
+    file: 'src/refunds/lock-refunds.ts',
     text: "case when stopped_at is null then restored_at else 'infinity' end",
     mutation: 'case when true then restored_at end',
     test: 'test/api/maintenance/restored.test.ts',

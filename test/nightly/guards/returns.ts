@@ -68,7 +68,7 @@ export const RETURNS: readonly Guard[] = [
       'a fall that two people announced of two refunds is counted at once where one answer shows both',
   },
   {
-    file: 'src/payments/odd-readings.ts',
+    file: 'src/payments/compare-payments.ts',
     text: 'grown > 0 ? null : expectedFall',
     mutation: 'grown > 0 && apartMs < 0 ? null : expectedFall',
     test: 'test/plays/review/announced-falls.test.ts',
@@ -78,7 +78,7 @@ export const RETURNS: readonly Guard[] = [
       'a fall that two people announced of two refunds is counted at once where one answer shows both',
   },
   {
-    file: 'src/payments/odd-readings.ts',
+    file: 'src/payments/compare-payments.ts',
     text: '<= 0) {\n    return { ...NOT_FALLEN, expectedFall: null }',
     mutation:
       '<= 0) {\n    return { ...NOT_FALLEN, expectedFall: subtractAmount(expectedFall, fallen) }',

@@ -3,7 +3,7 @@ import {
   comparePayments,
   getCountedStatus,
   NOTHING_ODD,
-} from '../../../../src/payments/odd-readings.ts'
+} from '../../../../src/payments/compare-payments.ts'
 import { applyAnswer, endInterrupted, stopNotified } from '../../../../src/refunds/answer.ts'
 import { chooseSendable, startAttempt } from '../../../../src/refunds/choose.ts'
 import { countExternal } from '../../../../src/refunds/external.ts'

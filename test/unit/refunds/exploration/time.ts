@@ -9,7 +9,7 @@ const {
   REFUND_RESOLVE_FOR_MS: RESOLVE,
   REFUND_SEND_WITHIN_MS: SEND_WITHIN,
 } = REFUND_SETTINGS
-/** One answer may omit a payment by mistake (`odd-readings.ts`). */
+/** One answer may omit a payment by mistake (`compare-payments.ts`). */
 const BELIEVED = 60_000
 
 /** The ages of a refund, and what rules compare them with: in between they cannot be told apart. */

@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { externalRefunds, payments, refunds, transactions } from '../db/schema.ts'
+import { externalRefunds, refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { ListedPayment } from '../gateway/types.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
-import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { REQUEST_ID, selectKey, selectRefundNotifications } from '../transactions/due.ts'
@@ -82,7 +81,7 @@ async function readUnhandledNotifications(
 }
 
 /**
- * Locks the payments, then the refunds of a transaction. The caller holds the transaction's lease and row.
+ * Locks the payments, then the refunds of a transaction. The caller holds the transaction's row.
  * @param asOf when the current snapshot's query was sent (database time); null without one
  */
 export async function lockRefunds(
@@ -127,9 +126,10 @@ type PaymentRow = Omit<LockedPayment, keyof typeof NOT_COUNTED>
 const OF_NOTIFIED = byKey('f', OF_PAYMENT, 'e')
 
 /**
- * Unexplained growth that fits one of these settles no refund of ours, because the gateway may have added a member. A
- * success with an unreadable amount fits any growth. What people entered after one was notified explains as much of it
- * and of later ones, each amount once; if one of them is unreadable, each takes an entry.
+ * The amounts of verified successes for which nothing is reserved: undocumented readings, because the gateway may have
+ * added a member, and documented ones whose amount cannot be read (`0`, which fits any growth). Unexplained growth that
+ * fits one of them settles no refund of ours. What people entered after one was notified explains as much of it and of
+ * later ones: by amount, and one entry for each if the amount of any cannot be read.
  */
 const UNRESERVED = `select coalesce(e.amount, 0)::text from (
     select *, coalesce(sum(amount) over (order by id desc), 0) as total,
@@ -247,50 +247,4 @@ export async function lockRefundRows(
       select * from refunds as r where ${tx.unsafe(byKey('r', OF_TRANSACTION, 'k'))} for update
     ) as r
     order by requested_at, refund_id`
-}
-
-const ANSWER_COLUMNS = {
-  ...pickColumns(transactions, 'merchantCode', 'transactionId'),
-  index: 'int',
-}
-const LISTED_COLUMNS = {
-  ...pickColumns(payments, 'merchantCode', 'transactionId', 'paymentId', 'refundedAmount'),
-  index: 'int',
-}
-
-/**
- * Whether each answer requires its refunds to be reconciled: its transaction has refunds, a refund notification names
- * one of its payments, the refunded amount of a payment has changed since it was first seen, or a payment is stored
- * under another transaction. The caller holds the transactions' rows, so that no refund can be requested meanwhile.
- * @param answers the transactions, and the payments that the gateway listed for each
- * @returns in the order of the answers
- */
-export async function needsReconciliation(
-  tx: Tx,
-  answers: readonly { key: TransactionKey; listed: readonly ListedPayment[] }[],
-): Promise<boolean[]> {
-  if (answers.length === 0) return []
-  const asked = answers.map(({ key }, index) => ({ ...key, index }))
-  const listed = answers.flatMap(({ key, listed: ofAnswer }, index) =>
-    ofAnswer.map(({ id, refundedAmount }) => ({ ...key, paymentId: id, refundedAmount, index })),
-  )
-  const rows = await tx<{ index: number }[]>`
-    select k.index from ${rowSet(tx, 'k', ANSWER_COLUMNS, asked)}
-    where (select true from refunds as r where ${tx.unsafe(byKey('r', OF_TRANSACTION, 'k'))} limit 1)
-      or exists (select from (
-          select * from payments as p where ${tx.unsafe(byKey('p', OF_TRANSACTION, 'k'))} offset 0) as p
-        where p.refunded_amount <> p.refunded_at_first or ${tx.unsafe(isNotified('p'))})
-    union all
-    select l.index from ${rowSet(tx, 'l', LISTED_COLUMNS, listed)}
-    where ${tx.unsafe(isNotified('l'))} or (
-      select p.refunded_at_first <> l.refunded_amount or p.transaction_id <> l.transaction_id
-      from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'l'))} limit 1)`
-  const needing = new Set(rows.map(({ index }) => index))
-  return answers.map((_, index) => needing.has(index))
-}
-
-/** Whether a refund notification names the payment. Not `exists`: the planner drops its order and limit. */
-function isNotified(payment: string): string {
-  return `(select true from ipn_events as e
-    where e.kind = 'refund' and ${byKey('e', OF_PAYMENT, payment)} limit 1)`
 }

@@ -20,7 +20,7 @@ export type Refused = {
 }
 
 /** Limits what refused notifications may cost, by network. One that is stored is never charged. */
-export function createGuard(now: () => number = () => performance.now()) {
+export function createRefusalLimits(now: () => number = () => performance.now()) {
   const spent = createRateLimiter({ now })
   const bad = createRateLimiter({ now })
   return {

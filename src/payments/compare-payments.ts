@@ -54,7 +54,7 @@ export function comparePayments(
       ...facts,
       ...LISTED,
       ...NOTHING_ODD,
-      ...(old && judgeReading(old, facts, asOf, apartMs)),
+      ...(old && judgeSuccess(old, facts, asOf, apartMs)),
       ...(old && judgeFall(old, facts, asOf, apartMs)),
       paymentId: id,
       asOf,
@@ -164,7 +164,7 @@ function judgeFall(
  * undocumented. A changed amount counts for refunds once two answers, `apartMs` apart, show it with a success, even
  * if one in between took the success back.
  */
-function judgeReading(
+function judgeSuccess(
   old: StoredPayment,
   { status, amount }: Pick<ListedPayment, 'status' | 'amount'>,
   asOf: string,

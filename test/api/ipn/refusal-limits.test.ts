@@ -1,54 +1,54 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createGuard, type Refused } from '../../../src/ipn/guard.ts'
+import { createRefusalLimits, type Refused } from '../../../src/ipn/refusal-limits.ts'
 import { postIpn, signIpn } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 
 /** A refused notification of a network, at a time that the test sets. */
 function start() {
   const clock = { ms: 0 }
-  const guard = createGuard(() => clock.ms)
+  const limits = createRefusalLimits(() => clock.ms)
   const refuse = (network: string, tookMs: number, more: Partial<Refused> = {}) =>
-    guard.charge(network, { isBad: false, bytes: 0, tookMs, ...more })
-  return { clock, guard, refuse }
+    limits.charge(network, { isBad: false, bytes: 0, tookMs, ...more })
+  return { clock, limits, refuse }
 }
 
 describe('the CPU time of refused notifications', () => {
   it('is 0.2 s of a network at once, and a tenth of the time after that', () => {
-    const { clock, guard, refuse } = start()
+    const { clock, limits, refuse } = start()
     for (let n = 0; n < 180; n += 1) refuse('a', 1)
-    expect(guard.measureWait('a')).toBe(0)
+    expect(limits.measureWait('a')).toBe(0)
     for (let n = 0; n < 5; n += 1) refuse('a', 1)
-    expect(guard.measureWait('a')).toBeGreaterThan(0)
-    clock.ms += guard.measureWait('a')
-    expect(guard.measureWait('a')).toBe(0)
+    expect(limits.measureWait('a')).toBeGreaterThan(0)
+    clock.ms += limits.measureWait('a')
+    expect(limits.measureWait('a')).toBe(0)
     refuse('a', 4.9)
     clock.ms += 39
-    expect(guard.measureWait('a')).toBeGreaterThan(0)
+    expect(limits.measureWait('a')).toBeGreaterThan(0)
     clock.ms += 11
-    expect(guard.measureWait('a')).toBe(0)
+    expect(limits.measureWait('a')).toBe(0)
   })
 
   it('of one notification is some 5 ms: a pause of the process is not charged', () => {
-    const { guard, refuse } = start()
+    const { limits, refuse } = start()
     refuse('a', 3_000)
-    expect(guard.measureWait('a')).toBe(0)
+    expect(limits.measureWait('a')).toBe(0)
   })
 
   it('of one network keeps no other waiting, however many have used up theirs', () => {
-    const { guard, refuse } = start()
+    const { limits, refuse } = start()
     for (let n = 0; n < 500; n += 1) {
       for (let of = 0; of < 50; of += 1) refuse(`n${n}`, 5)
     }
-    expect(guard.measureWait('n7')).toBeGreaterThan(0)
-    expect(guard.measureWait('gateway')).toBe(0)
+    expect(limits.measureWait('n7')).toBeGreaterThan(0)
+    expect(limits.measureWait('gateway')).toBe(0)
   })
 
   it('is charged for the bytes that were read: of 62 KB with 5,300 members few hundred are read at once', () => {
-    const { guard, refuse } = start()
+    const { limits, refuse } = start()
     let read = 0
-    while (guard.measureWait('a') === 0 && read < 2_000) {
+    while (limits.measureWait('a') === 0 && read < 2_000) {
       // Counting stops at the first member that is too many.
       refuse('a', 0.01, { bytes: 62_000, isBad: true })
       read += 1
