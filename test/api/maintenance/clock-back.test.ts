@@ -22,10 +22,12 @@ async function setClockBack({ database: { sql } }: typeof rig, table: string, co
   await sql.unsafe(`update ${table} set ${shifts.join()}`)
 }
 
-/** Another process that has been seen just now. */
+/** Another process; it and the one of the test, and no third, have been seen just now. */
 async function startOther() {
-  const other = changeLifecycle(rig.service.ctx, { processId: randomUUID() })
-  await writeSeen(other)
+  const { ctx } = rig.service
+  const other = changeLifecycle(ctx, { processId: randomUUID() })
+  await rig.database.sql`delete from processes`
+  for (const one of [ctx, other]) await writeSeen(one)
   return other
 }
 
