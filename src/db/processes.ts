@@ -20,12 +20,15 @@ type ProcessContext = {
   lifecycle: { processId: string }
 }
 
-/** Records that this process is alive, by the database's clock. */
+/**
+ * Records that this process is alive, by the database's clock. If that goes back, `seen_at` stays ahead, so that
+ * `followClock` sees it.
+ */
 export async function writeSeen({ db: { sql }, config, lifecycle }: ProcessContext): Promise<void> {
   await sql`
     insert into processes as p (id, role, version, commit)
     values (${lifecycle.processId}, ${config.ROLE}, ${PACKAGE.version}, ${COMMIT ?? null})
-    on conflict (id) do update set seen_at = excluded.seen_at, writing_since = case
+    on conflict (id) do update set seen_at = greatest(p.seen_at, excluded.seen_at), writing_since = case
       when excluded.seen_at - p.seen_at > ${WRITE_GAP_MS} * interval '1 millisecond'
         then excluded.seen_at else p.writing_since end`
 }

@@ -6,6 +6,7 @@ import { CLOCK } from '../platform/postgres/clock.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
+import { leaseMs } from '../sync/claim-due.ts'
 import { checkOrder } from '../transactions/check-order.ts'
 import { makeDue } from '../transactions/due.ts'
 import { CLI } from '../version.ts'
@@ -88,10 +89,46 @@ export async function requeueUnhandled({ db: { sql } }: Pick<Context, 'db'>): Pr
 const LONGEST_AHEAD_MS = 120_000
 
 /** Makes due what would wait because the database's clock went back, as after a failover to a slower server. */
-export async function followClock({ db: { sql } }: Pick<Context, 'db'>): Promise<void> {
+export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): Promise<void> {
+  const { sql } = ctx.db
   const latest = sql`now() + ${LONGEST_AHEAD_MS} * interval '1 millisecond'`
   await sql`update merchant_accounts set paid_until = now() where paid_until > ${latest}`
   await sql`update webhook_endpoints set due_at = now() where due_at > ${latest}`
+  const seenAhead = await sql`
+    select from processes where seen_at > now() + interval '1 second' limit 1`
+  if (seenAhead.length === 0) return
+  const transactions = await shortenLeases(ctx)
+  // `seen_at` comes last: if this process stops before, another one repeats it all.
+  await sql`update processes set writing_since = now() where writing_since > now()`
+  await sql`update processes set seen_at = now() where seen_at > now()`
+  ctx.log.warn(
+    { transactions },
+    "the database's clock has gone back; what was claimed before is due again in the usual time",
+  )
+}
+
+/**
+ * Lets a lease that ends later than a new one would end as late as a new one. It began before, so its owner, which
+ * measures its length by itself, no longer relies on it then.
+ */
+async function shortenLeases({
+  db: { sql },
+  config,
+}: Pick<Context, 'db' | 'config'>): Promise<number> {
+  const end = sql`now() + ${leaseMs(config.GATEWAY_TIMEOUT_MS)} * interval '1 millisecond'`
+  const ahead = await sql<(TransactionKey & { leaseId: string })[]>`
+    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", t.lease_id as "leaseId"
+    from merchant_accounts as a cross join lateral (
+      select merchant_code, transaction_id, lease_id from transactions as t
+      where t.merchant_code = a.merchant_code and t.due_at > ${end} and t.lease_id is not null
+      order by t.due_at) as t`
+  // One by one: a statement that waits for a row while it holds others could deadlock with a commit.
+  for (const { merchantCode, transactionId, leaseId } of ahead) {
+    await sql`
+      update transactions set due_at = ${end}
+      where merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id = ${leaseId}`
+  }
+  return ahead.length
 }
 
 /** Warns of each API key that ends soon and has no successor. */

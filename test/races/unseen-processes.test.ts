@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
 import { isWithoutWorker, NO_WORKER, writeSeen, writeStopped } from '../../src/db/processes.ts'
+import { followClock } from '../../src/maintenance/housekeeping.ts'
 import { createPresence, releaseUnseen } from '../../src/maintenance/processes.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
+import { leaseMs } from '../../src/sync/claim-due.ts'
 import type { SyncContext } from '../../src/sync/types.ts'
 import { claimEndpoints } from '../../src/webhooks/claim.ts'
 import { emptyTables } from '../support/database.ts'
@@ -106,6 +108,21 @@ describe('what a process holds that is not seen any more', () => {
     await setStatus(status)
     expect(await releaseUnseen(await makeProcess())).toBe(isKept ? 0 : 1)
     expect(await read(transactionId)).toMatchObject({ leased: isKept })
+  })
+
+  it('with a refund that may be sent keeps its lease after the clock went back, until it ends in its usual time', async () => {
+    const { sql } = lab.database
+    const { transactionId } = await claimRefund()
+    await sql`update transactions set due_at = due_at + interval '1 hour'`
+    await sql`update processes set seen_at = seen_at + interval '1 hour'`
+    const own = await makeProcess()
+    await followClock(own)
+    await sql`
+      update processes set seen_at = seen_at - interval '13 s' where id <> ${own.lifecycle.processId}`
+    expect(await releaseUnseen(own)).toBe(0)
+    const { leased, dueInMs } = await read(transactionId)
+    expect(leased).toBe(true)
+    expect(dueInMs).toBeLessThanOrEqual(leaseMs(own.config.GATEWAY_TIMEOUT_MS))
   })
 
   it('is skipped without waiting while a commit of it is not done, and kept if that recorded an attempt', async () => {

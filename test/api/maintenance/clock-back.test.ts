@@ -1,9 +1,15 @@
+import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
+import { writeSeen } from '../../../src/db/processes.ts'
 import { followClock } from '../../../src/maintenance/housekeeping.ts'
+import { releaseUnseen } from '../../../src/maintenance/processes.ts'
+import { claimDue, leaseMs } from '../../../src/sync/claim-due.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { serve } from '../../support/gateway.ts'
+import { changeLifecycle } from '../../support/service.ts'
 import { keepLog, makeTransaction, notifyOf, readItem, syncAgain } from '../../support/sync.ts'
 import { clearRig, useRig } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { publish, register, useWebhookRig, work } from '../../support/webhooks.ts'
 
 const rig = useRig({ settings: { ROLE: 'web', GATEWAY_RATE_PER_S: '20' } })
@@ -14,6 +20,23 @@ afterEach(() => clearRig(rig))
 async function setClockBack({ database: { sql } }: typeof rig, table: string, columns: string[]) {
   const shifts = columns.map((column) => `${column} = ${column} + interval '1 hour'`)
   await sql.unsafe(`update ${table} set ${shifts.join()}`)
+}
+
+/** Another process; it and the one of the test, and no third, have been seen just now. */
+async function startOther() {
+  const { ctx } = rig.service
+  const other = changeLifecycle(ctx, { processId: randomUUID() })
+  await rig.database.sql`delete from processes`
+  for (const one of [ctx, other]) await writeSeen(one)
+  return other
+}
+
+async function claimAs(ctx: typeof rig.service.ctx, transactionId: string): Promise<void> {
+  await makeTransaction(rig, transactionId)
+  await notifyOf(rig, transactionId)
+  // The rate of the account may have been used up.
+  const what = `${transactionId} is claimed`
+  await waitUntil(async () => (await claimDue(ctx, 1)).length === 1, { what })
 }
 
 describe("once the database's clock went back by an hour", () => {
@@ -39,6 +62,51 @@ describe("once the database's clock went back by an hour", () => {
     expect(await sync('T-3')).toBe(0)
     await followClock(rig.service.ctx)
     expect(await syncDue(rig.service.ctx)).toBe(1)
+  })
+
+  it('a claim of a process that died before is taken over like any other', async () => {
+    const { service, database } = rig
+    await claimAs(await startOther(), 'T-6')
+    await setClockBack(rig, 'transactions', ['queried_at', 'due_at'])
+    await setClockBack(rig, 'processes', ['seen_at', 'writing_since'])
+    await followClock(service.ctx)
+    expect(await releaseUnseen(service.ctx)).toBe(0)
+    // As if 13 s had passed in which only this process was seen.
+    await database.sql`
+      update processes set writing_since = writing_since - interval '13 s', seen_at = case
+        when id = ${service.ctx.lifecycle.processId} then now() else seen_at - interval '13 s' end`
+    expect(await releaseUnseen(service.ctx)).toBe(1)
+    await waitUntil(async () => (await syncDue(service.ctx)) === 1, { what: 'T-6 is synced' })
+    expect(await readItem(rig, 'T-6')).toMatchObject({ leased: false, state: 'paid' })
+  })
+
+  it('a claim lasts for its usual time from now, even if its process has been seen since', async () => {
+    const other = await startOther()
+    await claimAs(other, 'T-7')
+    await setClockBack(rig, 'transactions', ['due_at'])
+    await setClockBack(rig, 'processes', ['seen_at', 'writing_since'])
+    await writeSeen(other)
+    await writeSeen(rig.service.ctx)
+    await followClock(rig.service.ctx)
+    const { leased, dueInMs } = await readItem(rig, 'T-7')
+    const longest = leaseMs(rig.service.ctx.config.GATEWAY_TIMEOUT_MS)
+    expect(leased).toBe(true)
+    expect(dueInMs).toBeLessThanOrEqual(longest)
+    expect(dueInMs).toBeGreaterThan(longest - 5_000)
+  })
+
+  it('what was claimed since, and what nobody has claimed, is due when it was', async () => {
+    const other = await startOther()
+    await setClockBack(rig, 'processes', ['seen_at', 'writing_since'])
+    await claimAs(other, 'T-8')
+    await rig.database.sql`update transactions set due_at = now() + interval '10 s'`
+    await makeTransaction(rig, 'T-9')
+    await notifyOf(rig, 'T-9')
+    await rig.database.sql`
+      update transactions set due_at = now() + interval '1 day' where transaction_id = 'T-9'`
+    await followClock(rig.service.ctx)
+    expect((await readItem(rig, 'T-8')).dueInMs).toBeLessThanOrEqual(10_000)
+    expect((await readItem(rig, 'T-9')).dueInMs).toBeGreaterThan(86_000_000)
   })
 
   it('a webhook endpoint gets the next event', async () => {

@@ -38,6 +38,48 @@ export const CLAIMS: readonly Guard[] = [
     control: `${WENT_BACK} the calls of an account go on`,
   },
   {
+    file: 'src/maintenance/housekeeping.ts',
+    text: 'processes set seen_at = now() where',
+    mutation: 'processes set seen_at = seen_at where',
+    test: CLOCK_BACK,
+    claim: `${WENT_BACK} a claim of a process that died before is taken over like any other`,
+    control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
+  },
+  {
+    file: 'src/maintenance/housekeeping.ts',
+    text: 'set writing_since = now() where',
+    mutation: 'set writing_since = writing_since where',
+    test: CLOCK_BACK,
+    claim: `${WENT_BACK} a claim of a process that died before is taken over like any other`,
+    control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
+  },
+  {
+    file: 'src/maintenance/housekeeping.ts',
+    text: 't.due_at > ${end} and t.lease_id',
+    mutation: 't.due_at > now() and t.lease_id',
+    test: CLOCK_BACK,
+    claim: `${WENT_BACK} what was claimed since, and what nobody has claimed, is due when it was`,
+    control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
+  },
+  {
+    file: 'src/db/processes.ts',
+    text: 'seen_at = greatest(p.seen_at, excluded.seen_at)',
+    mutation: 'seen_at = excluded.seen_at',
+    test: CLOCK_BACK,
+    claim: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
+    control: `${WENT_BACK} a claim of a process that died before is taken over like any other`,
+  },
+  {
+    file: 'src/maintenance/housekeeping.ts',
+    text: 'update transactions set due_at = ${end}',
+    mutation: 'update transactions set lease_id = null, due_at = ${end}',
+    test: 'test/races/unseen-processes.test.ts',
+    claim:
+      'what a process holds that is not seen any more with a refund that may be sent keeps its lease after the clock went back, until it ends in its usual time',
+    control:
+      'what a process holds that is not seen any more with a refund that is unknown keeps its lease: true',
+  },
+  {
     file: 'src/sync/sync-due.ts',
     text: 'const endCommit = hasRefunds ? undefined',
     mutation: "const endCommit = hasRefunds && merchantCode === '' ? undefined",
