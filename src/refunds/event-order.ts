@@ -2,17 +2,17 @@ import { byTransaction } from '../db/transaction-key.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
 /**
- * An answer speaks about what happened before it was asked for. The database's clock cannot tell what that is: it may go
- * back, as after a failover to a slower server. Two counters of the transaction can, under the lock of its row: `want`,
- * and `claimed`, its value at the newest claim.
+ * An answer of the gateway speaks about what happened before it was asked for. The database's clock cannot tell what
+ * that is, because it may go back, as after a failover to a slower server. Two counters of the transaction can tell,
+ * under the lock of its row: `want`, which every request for a query raises, and `claimed`, the `want` of the newest claim.
  *
- * Each event of a refund stores the `want` that its commit leaves. Whatever may happen during a call raises it (a
- * request, an approval, a notification, a late answer to an attempt), so it is above the `claimed` of the claim that is
- * in flight. What the holder of the lease records itself need not raise it: no other claim is in flight.
+ * Each event of a refund stores the `want` that its commit leaves. Everything that may happen during a call raises
+ * `want` (a request, an approval, a notification, a late answer to an attempt), so its number is above the `claimed` of
+ * the claim in flight. What the holder of the lease records itself need not raise it, because no other claim is in flight.
  *
- * Without a number an event is ordered by time: in rows of an earlier version, and where the payment has moved, because
- * a number of another transaction says nothing. One above `want` is such a number: a process of an earlier version, which
- * does not forget it, moved the payment.
+ * An event without a number is ordered by time. That concerns rows of an earlier version, and refunds whose payment has
+ * moved, because a number of another transaction says nothing. A number above `want` is also of another transaction: a
+ * process of an earlier version moved the payment without removing the number.
  */
 
 /**

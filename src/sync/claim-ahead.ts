@@ -2,12 +2,12 @@ import type { SyncContext } from './types.ts'
 
 type AheadContext = Pick<SyncContext, 'callSlots' | 'config' | 'gateway' | 'queryMs'>
 
-/** Calls that take less end soon enough for a claim to wait for one of their slots (ms). */
+/** A claim may wait for the slot of a call that takes less than this (ms). */
 const FAST_QUERY_MS = 500
 
 /**
- * Counts the transactions that may be claimed beyond the free call slots: a slot that becomes free then finds the next claim
- * waiting, and one statement claims many, which halves the CPU time of a query. At most as many wait as there are slots.
+ * Counts the transactions that may be claimed beyond the free call slots. A slot that becomes free then finds the next
+ * claim waiting, and one statement claims several transactions. At most as many claims wait as there are slots.
  */
 export function countAhead(ctx: AheadContext): number {
   const { accounts, GATEWAY_MAX_CONCURRENCY: most } = ctx.config
@@ -19,9 +19,9 @@ export function countAhead(ctx: AheadContext): number {
 }
 
 /**
- * Counts those of one account. None while its gateway is slow or fails, because another process may ask earlier, and none
- * with `GATEWAY_RATE_PER_S`, whose permits are for calls that begin now. An account without a call in flight may claim one
- * while others have all the slots: otherwise their claims, which wait, would keep it out.
+ * Counts those of one account. There are none while its gateway is slow or fails, because another process may be able
+ * to query sooner, and none with `GATEWAY_RATE_PER_S`, whose permits are for calls that begin now. An account without
+ * a call in flight may claim one while others have all the slots. Otherwise their waiting claims would keep it out.
  */
 export function countAheadOf(ctx: AheadContext, merchantCode: string): number {
   const { callSlots, config, gateway, queryMs } = ctx

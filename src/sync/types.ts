@@ -57,7 +57,7 @@ export type LockedRow = Pick<TransactionRow, (typeof LOCKED_COLUMNS)[number]> & 
   newer: boolean
   /** When the query was sent (database time). */
   asOf: string
-  /** The same, or earlier if the database's clock has gone back during the call: what arrived in the call is not older. */
+  /** The same, or earlier if the database's clock went back during the call, so that nothing received in it is older. */
   firstAsOf: string
   /** The reserved id of the query's row in `gateway_calls`. */
   callId: number

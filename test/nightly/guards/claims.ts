@@ -90,6 +90,15 @@ export const CLAIMS: readonly Guard[] = [
   },
   {
     file: 'src/sync/claim-ahead.ts',
+    text: '  if (!needsMore(ctx, merchantCode)) return 0\n',
+    mutation: '',
+    test: 'test/api/sync/claim-ahead.test.ts',
+    claim:
+      'claims ahead of the calls are made several at a time: none while more than half of them wait',
+    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+  },
+  {
+    file: 'src/sync/claim-ahead.ts',
     text: '  if (config.GATEWAY_RATE_PER_S > 0) return 0\n',
     mutation: '',
     test: 'test/api/sync/claim-ahead.test.ts',
