@@ -154,13 +154,17 @@ async function confirmLoss({ replication }: Stage): Promise<void> {
 
 const Holds = z.array(z.looseObject({ target: z.literal('refund'), id: z.string() }))
 
-/** Refunds and transactions that the service still works on. What only a person can decide has a discrepancy. */
+/**
+ * Refunds and transactions that the service still works on: a notification that has ended a refund asks for a query, too.
+ * What only a person can decide has a discrepancy.
+ */
 const WORKING = `
   select refund_id::text from refunds r
   where r.status in ('pending', 'sending', 'unknown', 'accepted') and not exists (select from discrepancies d
     where d.merchant_code = r.merchant_code and d.payment_id = r.payment_id)
   union all
-  select transaction_id from transactions where lease_id is not null or due_at < now() - interval '5 seconds'`
+  select transaction_id from transactions
+  where lease_id is not null or due_at < now() - interval '5 seconds' or want > claimed and abandoned_at is null`
 
 export async function untilAtRest(url: string): Promise<void> {
   const isAtRest = async () => (await ask(url, WORKING)).length === 0
