@@ -37,7 +37,8 @@ describe('whatever is sent', { timeout: 1_800_000 }, () => {
       expect(taken).toHaveLength(isTaken ? 1 : 0)
       for (const { verdict, body, kind, due, place } of taken) {
         expect({ verdict, due }).toEqual({ verdict: 'verified', due: kind === 'payment' })
-        expect(isSigned(body)).toBe(true)
+        // Not where a card number was masked in one of the numbers, or more than 8 KiB was shortened.
+        expect(isSigned(body) || /\*{3}|shortened.from/.test(body)).toBe(true)
         // The first one of its text, as nothing else is stored: as documented, or beside the place that is kept for that.
         expect([1, 2]).toContain(place)
         stored += 1
