@@ -34,7 +34,7 @@ const CAUSES: Record<MoveName, RegExp> = {
   failure_confirmed: /and two later queries/,
   failure_unclear: /and no success within/,
   refusal_confirmed: /did not increase within \d+ ms$/,
-  refusal_unclear: /\(GATEWAY_REFUND_FINAL_CODES\)$/,
+  refusal_unclear: /did not increase within \d+ ms; /,
   given_up: /^still unresolved/,
   decided_succeeded: /^decided as succeeded/,
   decided_failed: /^decided as failed/,
