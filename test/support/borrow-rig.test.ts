@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { compareServer, raiseEpoch } from '../../src/db/installation.ts'
 import { seedTransaction } from './api.ts'
 import { borrowRig } from './borrow-rig.ts'
 import { borrowDatabase } from './database.ts'
@@ -57,4 +58,16 @@ it('whoever changes the schema of a borrowed database is told', async () => {
   const changed = await borrowDatabase()
   await changed.sql`create table left_behind (n int)`
   await expect(changed.release()).rejects.toThrow('use createTestDatabase')
+})
+
+it('a database that is lent again numbers its events from 1, even after a confirmed restore', async () => {
+  const first = await borrowDatabase()
+  await compareServer(first.sql)
+  await first.sql.begin(raiseEpoch)
+  await first.release()
+  const next = await borrowDatabase()
+  onTestFinished(() => next.release())
+  expect(next.url).toBe(first.url)
+  const [row] = await next.sql`select nextval(pg_get_serial_sequence('events', 'id'))::int as id`
+  expect(row).toEqual({ id: 1 })
 })
