@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import type { z } from 'zod'
 import { EVERY_MERCHANT, SETTING_CHAIN } from '../../src/access/keys.ts'
 import { ensureFirstKey } from '../../src/access/setting-keys.ts'
@@ -23,7 +24,10 @@ export function changeLifecycle<C extends Pick<Context, 'lifecycle'>>(
   ctx: C,
   changes: Partial<Lifecycle>,
 ): C {
-  return { ...ctx, lifecycle: { ...ctx.lifecycle, ...changes } }
+  const lifecycle = { ...ctx.lifecycle, ...changes }
+  // As those of a context: every call in flight adds a listener.
+  setMaxListeners(0, lifecycle.stopping, lifecycle.givingUp)
+  return { ...ctx, lifecycle }
 }
 
 type RefundModeOptions = Partial<z.output<typeof refundModeInput>>
