@@ -41,7 +41,6 @@ export function pause(ms: number, signals: Signals): Promise<void> {
   })
 }
 
-/** Removes its listeners: a signal can live as long as the program and see a million calls. */
 function runUntilAborted<T>(
   signals: Signals,
   start: (resolve: (value: T) => void, reject: (error: unknown) => void) => () => void,
@@ -49,18 +48,44 @@ function runUntilAborted<T>(
   const aborted = signals.find((signal) => signal.aborted)
   if (aborted) return Promise.reject(makeAbortError(aborted))
   let stop = () => {}
-  const listeners = signals.map((signal) => ({ signal, abort: () => {} }))
+  let ignores: (() => void)[] = []
   const run = new Promise<T>((resolve, reject) => {
-    for (const listener of listeners) {
-      listener.abort = () => reject(makeAbortError(listener.signal))
-      listener.signal.addEventListener('abort', listener.abort)
-    }
+    ignores = signals.map((signal) => onAbort(signal, () => reject(makeAbortError(signal))))
     stop = start(resolve, reject)
   })
   return run.finally(() => {
-    for (const { signal, abort } of listeners) signal.removeEventListener('abort', abort)
+    for (const ignore of ignores) ignore()
     stop()
   })
+}
+
+/** What each signal aborts now, and the one listener that does. */
+const listening = new WeakMap<AbortSignal, { aborts: Set<() => void>; listener: () => void }>()
+
+/**
+ * Adds one listener for all calls, as Node warns of a leak at the eleventh, and removes it after the last: a signal can
+ * live as long as the program and see a million calls.
+ * @returns a function that ends this
+ */
+function onAbort(signal: AbortSignal, abort: () => void): () => void {
+  const { aborts, listener } = listening.get(signal) ?? listen(signal)
+  aborts.add(abort)
+  return () => {
+    if (!aborts.delete(abort) || aborts.size > 0) return
+    signal.removeEventListener('abort', listener)
+    listening.delete(signal)
+  }
+}
+
+function listen(signal: AbortSignal) {
+  const aborts = new Set<() => void>()
+  const listener = () => {
+    for (const abort of aborts) abort()
+  }
+  signal.addEventListener('abort', listener)
+  const one = { aborts, listener }
+  listening.set(signal, one)
+  return one
 }
 
 function makeAbortError({ reason }: AbortSignal): AbortError {

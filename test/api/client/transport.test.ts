@@ -168,6 +168,16 @@ describe('a signal', () => {
   })
 })
 
+it('a signal gets one listener, however many calls it can end', async () => {
+  const end = new AbortController()
+  const { client } = connect({ signal: end.signal, faults: always('hang') })
+  const calls = Array.from({ length: 12 }, () => catchError(client.transactions.get('T1')))
+  expect(getEventListeners(end.signal, 'abort')).toHaveLength(1)
+  end.abort()
+  for (const error of await Promise.all(calls)) expect(error).toBeInstanceOf(AbortError)
+  expect(getEventListeners(end.signal, 'abort')).toEqual([])
+})
+
 describe('an error', () => {
   it('has the class of its cause', async () => {
     const key = 'key-that-may-read-refunds-only-0123456789'
