@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { walkListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
-import { hasWorker } from '../db/processes.ts'
 import type { changes, gatewayCalls } from '../db/schema.ts'
 import {
   byTransaction,
@@ -11,6 +10,7 @@ import {
 } from '../db/transaction-key.ts'
 import { DISCREPANCIES, type DiscrepancyView } from '../discrepancies/routes.ts'
 import { DomainError } from '../errors.ts'
+import { rateProcesses, readProcesses } from '../health/overview.ts'
 import { toIso, withIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { type Cli, command } from './command.ts'
@@ -58,7 +58,7 @@ Examples:
 
 /** @throws DomainError if no worker is running */
 async function requireWorker(sql: Sql, then: string): Promise<void> {
-  if (await hasWorker(sql)) return
+  if (rateProcesses(await readProcesses(sql)).hasWorker) return
   const what = 'no process of the service lives that asks the gateway (ROLE=worker or ROLE=all)'
   throw new DomainError('unavailable', `${what}: start one, and run this again; ${then}`)
 }

@@ -1,5 +1,4 @@
 import type { Config } from '../config/config.ts'
-import type { Sql } from '../platform/postgres/types.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
 import type { Database } from './client.ts'
 
@@ -36,15 +35,6 @@ export async function writeSeen({ db: { sql }, config, lifecycle }: ProcessConte
 /** Removes this process when it stops; it no longer holds any claim. */
 export async function writeStopped({ db: { sql }, lifecycle }: ProcessContext): Promise<void> {
   await sql`delete from processes where id = ${lifecycle.processId}`
-}
-
-/** Returns whether a process that queries the gateway is alive. */
-export async function hasWorker(sql: Sql): Promise<boolean> {
-  const [row] = await sql<{ has: boolean }[]>`
-    select exists (
-      select from processes
-      where role <> 'web' and seen_at > now() - ${UNSEEN_MS} * interval '1 millisecond') as has`
-  return row?.has === true
 }
 
 /** Returns whether no worker has been seen for `WORKER_UNSEEN_MS`, in which this process ran all the time. */
