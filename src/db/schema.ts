@@ -96,7 +96,7 @@ const isOneOf = (column: ExtraConfigColumn, values: readonly string[]) =>
   sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(', '))})`
 
 const STATES = ['pending', 'paid', 'partially_refunded', 'refunded', 'failed'] as const
-const REFUND_STATUSES = [
+export const REFUND_STATUSES = [
   ...(['awaiting_approval', 'pending', 'sending', 'accepted', 'unknown'] as const),
   ...(['succeeded', 'failed', 'needs_review', 'returned'] as const),
 ] as const

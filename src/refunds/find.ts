@@ -4,7 +4,7 @@ import type { Filter, ListingContext } from '../access/listing.ts'
 import type { Principal } from '../access/principal.ts'
 import type { Context } from '../context.ts'
 import { ORDER_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
-import { refunds } from '../db/schema.ts'
+import { REFUND_STATUSES, refunds } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import { AmountParameter, Id, isUuid, TimeParameter } from '../http/fields.ts'
 import type { Position } from '../http/list.ts'
@@ -26,16 +26,7 @@ export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFa
 
 export type FoundRefund = RefundRecord & { accountHold: StoredHold }
 
-export const RefundState = z.enum([
-  'awaiting_approval',
-  'pending',
-  'accepted',
-  'unknown',
-  'succeeded',
-  'failed',
-  'needs_review',
-  'returned',
-])
+export const RefundState = z.enum(REFUND_STATUSES).exclude(['sending'])
 
 export const QUERY = {
   status: RefundState.optional().describe('Only refunds with this status'),
