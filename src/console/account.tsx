@@ -1,4 +1,4 @@
-import { recordWrite } from '../access/audit.ts'
+import { nameOperation, recordWrite } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import { LANGUAGES, TimeZone } from '../access/people.ts'
 import { lockPeople } from '../access/principal.ts'
@@ -15,7 +15,7 @@ import { cell, FieldFacts, type ListColumn, Rows, text, time } from './cells.tsx
 import type { ConsoleContext, ConsoleRequest } from './env.ts'
 import { ActionForm, FormCard, Select, TextInput } from './forms.tsx'
 import { renderConsolePage } from './layout.tsx'
-import { definePage, InvalidFieldsError, type Mount, nameOperation } from './page.ts'
+import { definePage, InvalidFieldsError, type Mount } from './page.ts'
 import { readCookie, recallPage, removeCookie, SIGN_IN, writeCookie } from './session.ts'
 import { listTexts, t, usePerson, useView } from './view.ts'
 

@@ -1,6 +1,5 @@
 import type { Hono } from 'hono'
 import type { Child } from 'hono/jsx'
-import { matchedRoutes } from 'hono/route'
 import { z } from 'zod'
 import type { Scope } from '../access/keys.ts'
 import type { Access, Role } from '../access/types.ts'
@@ -93,12 +92,6 @@ function choosePage(c: ConsoleRequest, path: string): string {
 function require(c: ConsoleRequest, { scope, role }: Needs): void {
   if (scope !== undefined) requireScope(c, scope)
   if (role !== undefined) requireRole(c, role)
-}
-
-/** Names a request in the audit log by its method and route. */
-export function nameOperation(c: ConsoleRequest): string {
-  const route = matchedRoutes(c).at(-1)?.path ?? c.req.path
-  return `${c.req.method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`
 }
 
 type Back = Partial<Omit<KeptForm, 'action' | 'problems'>> & { code?: RefusalCode }

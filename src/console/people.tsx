@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { recordWrite } from '../access/audit.ts'
+import { nameOperation, recordWrite } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import {
   addPerson,
@@ -29,7 +29,7 @@ import { cell, FieldFacts, type ListColumn, TableCard, Time, text, time } from '
 import type { ConsoleRequest, FormFields } from './env.ts'
 import { Choices, FormCard, TextInput } from './forms.tsx'
 import { open, seal } from './kept.ts'
-import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
+import { definePage, InvalidFieldsError } from './page.ts'
 import { nameIn, t, useKept, usePerson } from './view.ts'
 
 const PATH = '/console/people'

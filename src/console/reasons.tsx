@@ -1,10 +1,11 @@
+import { nameOperation } from '../access/audit.ts'
 import { narrowMerchants } from '../access/authenticate.ts'
 import { DomainError } from '../errors.ts'
 import { Card } from '../platform/html/components.tsx'
 import { listReasons, MAX_REASONS, ReasonLabel, saveReasons } from '../refunds/reasons.ts'
 import { List } from './cells.tsx'
 import { ActionForm, listOptions, Select, TextArea } from './forms.tsx'
-import { definePage, InvalidFieldsError, nameOperation } from './page.ts'
+import { definePage, InvalidFieldsError } from './page.ts'
 import { findText, listKeys } from './texts/text.ts'
 import { t, usePerson } from './view.ts'
 

@@ -170,10 +170,9 @@ export async function readOrderPayments(
 async function requestConfirmation(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
-  makeDue: string,
 ): Promise<boolean> {
   const { count } = await tx.unsafe(
-    `update transactions as t set ${makeDue} from (
+    `update transactions as t set ${MAKE_DUE} from (
       select t.merchant_code, t.transaction_id from transactions as t join (
         ${OTHERS}
       ) as o using (merchant_code, transaction_id)
@@ -247,7 +246,7 @@ export async function isStillSurplus(
   if (isConfirmed && !payments.some(({ unsettled }) => unsettled)) {
     const message = 'nothing is left of what was paid beyond one success of the order'
     failCheck(draft, 'not_surplus', message, callId)
-  } else if (await requestConfirmation(tx, now, MAKE_DUE)) notifyAfterCommit(tx, SYNC_DUE)
+  } else if (await requestConfirmation(tx, now)) notifyAfterCommit(tx, SYNC_DUE)
   return false
 }
 
