@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type postgres from 'postgres'
 import { type Cpu, measureCpu, readRssMb } from './cpu.ts'
 import { resetCalls, type Started, startService, untilCalled } from './processes.ts'
-import type { Measure } from './report.ts'
+import { type Measure, makeFigure } from './report.ts'
 import { type Stage, settleAll } from './stage.ts'
 
 /**
@@ -27,9 +27,7 @@ export async function measureCapacity(stage: Stage, size: number): Promise<Measu
   const { database, gateway, profiles, web } = stage
   const { sql } = database
   const worker = await startService(database.url, gateway.url, 'worker', profiles)
-  const show: Show = (name, result, unit) => {
-    return { name: `capacity: ${name} (${unit})`, size, result, value: '', baseline: '' }
-  }
+  const show: Show = (name, result, unit) => makeFigure(`capacity: ${name} (${unit})`, size, result)
   try {
     await settleAll(stage)
     const idle = await measureBoth(stage, worker, () => sleep(IDLE_MS))
@@ -49,7 +47,7 @@ export async function measureCapacity(stage: Stage, size: number): Promise<Measu
       if (isFirst) await sql`checkpoint`
       const cost = await measureBoth(stage, worker, async () => {
         await resetCalls(gateway)
-        await stage.load.run({ urls: [web.url], kind: 'ipn', connections, count })
+        await stage.load.run({ url: web.url, kind: 'ipn', connections, count })
         await untilCalled(gateway, 'QUERY_PT', count)
         await untilFed(sql)
       })

@@ -17,8 +17,6 @@ export type Database = { url: string; sql: postgres.Sql }
 export type Server = {
   /** What it is, for the report. */
   name: string
-  /** The file of its log, where there is one. */
-  log: string | undefined
   /** The first database: the service's. */
   main: Database
   /** Creates another database. */
@@ -38,7 +36,7 @@ export async function startServer(): Promise<Server> {
 async function startEmbedded(folder: string): Promise<Server> {
   // It stops by itself when this process ends.
   const server = await startEmbeddedPostgres({ dataDir: folder })
-  return await open(server.url, 'embedded', undefined, async () => {
+  return await open(server.url, 'embedded', async () => {
     await server.stop()
     await rm(folder, { recursive: true, force: true })
   })
@@ -73,19 +71,14 @@ async function startDebian(bindir: string, folder: string): Promise<Server> {
   }
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
   await run(...command('pg_ctl', '-D', data, '-w', '-l', log, '-o', options.join(' '), 'start'))
-  return await open(`postgres://postgres@127.0.0.1:${port}/postgres`, "Debian's", log, async () => {
+  return await open(`postgres://postgres@127.0.0.1:${port}/postgres`, "Debian's", async () => {
     await run(...stop)
     await rm(folder, { recursive: true, force: true })
     forget()
   })
 }
 
-async function open(
-  url: string,
-  whose: string,
-  log: string | undefined,
-  stop: () => Promise<void>,
-): Promise<Server> {
+async function open(url: string, whose: string, stop: () => Promise<void>): Promise<Server> {
   const main = connect(url)
   const opened = new Set([main])
   const close = async (database: Database) => {
@@ -94,7 +87,6 @@ async function open(
   }
   return {
     name: await describe(main.sql, whose),
-    log,
     main,
     async create(name) {
       await main.sql.unsafe(`create database ${name}`)

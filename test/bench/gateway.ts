@@ -2,22 +2,16 @@ import { createServer } from 'node:http'
 
 /**
  * A gateway that does nothing but answer after `DELAY_MS`, so that only the work of who asks is measured: every payment is
- * paid, except those whose id begins with `UNKNOWN`.
- * `GET /calls` returns the calls since `POST /calls`: their number by command, and when each thousandth
- * query came (ms).
+ * paid.
+ * `GET /calls` returns the number of calls since `POST /calls`, by command.
  */
 const delayMs = Number(process.env.DELAY_MS ?? 0)
-const MARK_EVERY = 1_000
-let calls: { QUERY_PT: number; REFUND: number; marks: number[] } = startCount()
-
-function startCount() {
-  return { QUERY_PT: 0, REFUND: 0, marks: [] }
-}
+let calls = { QUERY_PT: 0, REFUND: 0 }
 
 const server = createServer((request, response) => {
   response.setHeader('content-type', 'application/json')
   if (request.url === '/calls') {
-    if (request.method === 'POST') calls = startCount()
+    if (request.method === 'POST') calls = { QUERY_PT: 0, REFUND: 0 }
     response.end(JSON.stringify(calls))
     return
   }
@@ -37,10 +31,6 @@ function answer(params: Record<string, unknown>) {
     return { svc_ResponseCode: 0, svc_ResponseData: { transId: 'R1' }, svc_ResponseMsg: 'Success' }
   }
   calls.QUERY_PT += 1
-  if (calls.QUERY_PT % MARK_EVERY === 0) calls.marks.push(performance.now())
-  if (String(params.svc_TransactionID).startsWith('UNKNOWN')) {
-    return { svc_ResponseCode: 32, svc_ResponseMsg: 'No such transaction' }
-  }
   const payment = {
     id: `P-${params.svc_TransactionID}`,
     status: 'SUCCESS',

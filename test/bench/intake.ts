@@ -1,68 +1,48 @@
 import { type Cpu, measureCpu } from './cpu.ts'
-import { latencyOf, rateOf } from './load-client.ts'
-import type { Measure } from './report.ts'
-import { alternate, compare } from './rounds.ts'
-import type { Stage } from './stage.ts'
+import { rateOf } from './load-client.ts'
+import { type Measure, percentile } from './report.ts'
+import { alternate, type Comparison, compare } from './rounds.ts'
+import { type Stage, settleAll } from './stage.ts'
 
 const CONNECTIONS = 64
 const SERVERS = ['web', 'batched', 'naive', 'bare'] as const
 
 type Round = { rate: number; own: number; postgres: number; bytes: number }
 
-/** Notifications a second, and what each of them costs, with 64 connections and every notification different. */
-export async function measureIntake(
-  stage: Stage,
-  size: number,
-): Promise<Record<'intake' | 'cost', Measure[]>> {
+/** The acknowledgement; notifications a second, and what each costs, with 64 connections and every one different. */
+export async function measureIntake(stage: Stage, size: number): Promise<Measure[]> {
+  const ack = await measureAck(stage, size)
   const of = await alternate(SERVERS, stage.effort.rounds, (name) => runRound(stage, name))
-  const list = (name: (typeof SERVERS)[number], field: keyof Round) =>
-    of(name).map((round) => round[field])
-  const both = (name: (typeof SERVERS)[number]) =>
-    of(name).map(({ own, postgres }) => own + postgres)
-  const rate = (baseline: 'batched' | 'naive' | 'bare', atLeast: number) =>
+  await settleAll(stage)
+  const row = (
+    name: string,
+    unit: string,
+    baseline: (typeof SERVERS)[number],
+    figure: (round: Round) => number,
+    more: Partial<Comparison>,
+  ) =>
     compare({
-      name: `intake / ${baseline}`,
-      size,
-      unit: '/s',
-      service: list('web', 'rate'),
-      baseline: list(baseline, 'rate'),
-      target: { atLeast },
+      ...{ name: `${name} / ${baseline}`, size, unit, ...more },
+      service: of('web').map(figure),
+      baseline: of(baseline).map(figure),
     })
-  const cost = { size, unit: 'µs' }
-  return {
-    intake: [rate('batched', 0.75), rate('naive', 1.5), rate('bare', 0.35)],
-    cost: [
-      compare({
-        ...cost,
-        name: "the service's CPU for a notification / bare",
-        service: list('web', 'own'),
-        baseline: list('bare', 'own'),
-        target: { atMost: 1.8 },
-      }),
-      compare({
-        ...cost,
-        name: 'CPU for a notification, service and Postgres / naive',
-        service: both('web'),
-        baseline: both('naive'),
-        growth: 1.2,
-      }),
-      compare({
-        ...cost,
-        name: 'CPU for a notification, Postgres / batched',
-        service: list('web', 'postgres'),
-        baseline: list('batched', 'postgres'),
-        target: { atMost: 2 },
-      }),
-      compare({
-        name: 'bytes on disk for a notification / naive',
-        size,
-        unit: 'B',
-        service: list('web', 'bytes'),
-        baseline: list('naive', 'bytes'),
-        target: { atMost: 1.6 },
-      }),
-    ],
-  }
+  const rate = (baseline: (typeof SERVERS)[number], atLeast: number) =>
+    row('intake', '/s', baseline, (round) => round.rate, { target: { atLeast } })
+  const cpu = 'CPU for a notification'
+  return [
+    ...ack,
+    ...[rate('batched', 0.75), rate('naive', 1.5), rate('bare', 0.35)],
+    row(`the service's ${cpu}`, 'µs', 'bare', ({ own }) => own, { target: { atMost: 1.8 } }),
+    row(`${cpu}, service and Postgres`, 'µs', 'naive', ({ own, postgres }) => own + postgres, {
+      growth: 1.2,
+    }),
+    row(`${cpu}, Postgres`, 'µs', 'batched', ({ postgres }) => postgres, {
+      target: { atMost: 2 },
+    }),
+    row('bytes on disk for a notification', 'B', 'naive', ({ bytes }) => bytes, {
+      target: { atMost: 1.6 },
+    }),
+  ]
 }
 
 async function runRound(stage: Stage, name: (typeof SERVERS)[number]): Promise<Round> {
@@ -74,7 +54,7 @@ async function runRound(stage: Stage, name: (typeof SERVERS)[number]): Promise<R
     return row?.bytes
   }
   const bytesBefore = await readBytes()
-  const job = { urls: [url], kind: 'ipn', connections: CONNECTIONS, forMs: effort.roundMs } as const
+  const job = { url, kind: 'ipn', connections: CONNECTIONS, forMs: effort.roundMs } as const
   const { result, cpu } = await measureCpu(child, sql, () => load.run(job))
   const bytes = Math.max(0, (await readBytes()) - bytesBefore) / result.count
   return { rate: rateOf(result), bytes, ...divide(cpu, result.count) }
@@ -86,14 +66,14 @@ function divide({ own, postgres }: Cpu, count: number): Cpu {
 }
 
 /** The acknowledgement, one request at a time. */
-export async function measureAck(stage: Stage, size: number): Promise<Measure[]> {
+async function measureAck(stage: Stage, size: number): Promise<Measure[]> {
   const names = ['web', 'naive'] as const
   const job = { kind: 'ipn', connections: 1, count: 200 } as const
   const of = await alternate(names, stage.effort.rounds + 2, (name) =>
-    stage.load.run({ ...job, urls: [stage[name].url] }),
+    stage.load.run({ ...job, url: stage[name.url] }),
   )
   const list = (name: (typeof names)[number], percent: number) =>
-    of(name).map((result) => latencyOf(result, percent))
+    of(name).map(({ latencies }) => percentile(latencies, percent))
   const one = (percent: number) => ({
     name: `ack, one at a time, p${percent} / naive`,
     size,

@@ -6,25 +6,18 @@ import { findBuilt, keepChild } from './processes.ts'
 export type Load = {
   /** @throws Error if anything but 200 (or 503, overloaded, which does not count) was answered */
   run(job: Job): Promise<LoadResult>
-  /** Runs it whatever is answered. */
-  tryRun(job: Job): Promise<LoadResult>
   stop(): void
 }
 
 /** The process that makes requests. */
 export function startLoad(): Load {
   const child = keepChild(fork(findBuilt('test/bench/load.ts'), { execArgv: [] }))
-  async function tryRun(job: Job): Promise<LoadResult> {
-    const answered = once(child, 'message')
-    child.send(job)
-    const [result]: (LoadResult & { error?: string })[] = await answered
-    if (!result || result.error) throw new Error(`the load failed: ${result?.error}`)
-    return result
-  }
   return {
-    tryRun,
     async run(job) {
-      const result = await tryRun(job)
+      const answered = once(child, 'message')
+      child.send(job)
+      const [result]: (LoadResult & { error?: string })[] = await answered
+      if (!result || result.error) throw new Error(`the load failed: ${result?.error}`)
       const bad = Object.keys(result.statuses).filter((status) => !['200', '503'].includes(status))
       if (bad.length > 0) throw new Error(`answered ${JSON.stringify(result.statuses)}`)
       return result
@@ -38,11 +31,4 @@ export function startLoad(): Load {
 /** Answered requests per second. */
 export function rateOf({ count, seconds }: LoadResult): number {
   return count / seconds
-}
-
-/** A percentile of the latencies (ms). */
-export function latencyOf({ latencies }: LoadResult, percent: number): number {
-  return (
-    latencies[Math.min(latencies.length - 1, Math.floor((latencies.length * percent) / 100))] ?? 0
-  )
 }

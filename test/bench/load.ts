@@ -1,25 +1,17 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
-import { type ACCOUNT, makeNotification, makeStripeEvent } from './notifications.ts'
+import { makeNotification, makeStripeEvent } from './notifications.ts'
 
 /** What the load process is asked to do. */
 export type Job = {
-  /** Called in turn, each with so many connections. */
-  urls: readonly string[]
+  url: string
   /** `ipn` and `stripe` post a notification of its own each time; `get` reads the paths in turn. */
   kind: 'ipn' | 'stripe' | 'get'
   paths?: readonly string[]
-  /** Whose notifications `ipn` posts. */
-  account?: typeof ACCOUNT
   headers?: Record<string, string>
   connections: number
   /** How many requests, or for how long (ms). */
   count?: number
   forMs?: number
-  /** Requests per second on average, at random times; as fast as it goes when not set. */
-  rate?: number
-  /** Measures from when a request left, not from when its turn came: for a server that is nearly idle. */
-  fromSending?: boolean
 }
 
 export type LoadResult = {
@@ -28,7 +20,7 @@ export type LoadResult = {
   seconds: number
   /** How many had which status. */
   statuses: Record<string, number>
-  /** Sorted, ms. */
+  /** In ms. */
   latencies: number[]
 }
 
@@ -47,8 +39,8 @@ process.on('message', (job: Job) => {
 process.on('disconnect', () => process.exit())
 
 async function runJob(job: Job): Promise<LoadResult> {
-  const { connections, count, forMs = 0, rate } = job
-  const pools = job.urls.map((url) => new Pool(url, { connections, pipelining: 1 }))
+  const { connections, count, forMs = 0 } = job
+  const pool = new Pool(job.url, { connections, pipelining: 1 })
   const take = prepare(job)
   const statuses: Record<string, number> = {}
   const latencies: number[] = []
@@ -56,55 +48,37 @@ async function runJob(job: Job): Promise<LoadResult> {
   const started = performance.now()
   const isOver = () => (count === undefined ? performance.now() - started >= forMs : sent >= count)
 
-  async function one(due: number): Promise<void> {
-    const pool = pools[sent % pools.length]
+  async function one(): Promise<void> {
+    const from = performance.now()
     const message = take(sent)
     sent += 1
-    const from = job.fromSending ? performance.now() : due
-    const status = pool ? await request(pool, message) : 0
+    const status = await request(pool, message)
     latencies.push(performance.now() - from)
     statuses[status] = (statuses[status] ?? 0) + 1
   }
 
-  if (rate === undefined) {
-    await Promise.all(
-      Array.from({ length: connections * pools.length }, async () => {
-        while (!isOver()) await one(performance.now())
-      }),
-    )
-  } else {
-    const flying = new Set<Promise<void>>()
-    let nextMs = 0
-    while (!isOver()) {
-      const nowMs = performance.now() - started
-      while (nextMs <= nowMs && !isOver()) {
-        const flight = one(started + nextMs).finally(() => flying.delete(flight))
-        flying.add(flight)
-        // Independent senders: at regular gaps, several processes would never commit at the same time.
-        nextMs += (-Math.log(1 - Math.random()) / rate) * 1000
-      }
-      await sleep(1)
-    }
-    await Promise.all(flying)
-  }
+  await Promise.all(
+    Array.from({ length: connections }, async () => {
+      while (!isOver()) await one()
+    }),
+  )
   const seconds = (performance.now() - started) / 1000
-  await Promise.all(pools.map((pool) => pool.close()))
-  latencies.sort((a, b) => a - b)
+  await pool.close()
   return { count: statuses[200] ?? 0, seconds, statuses, latencies }
 }
 
 /** Signs the messages before the clock starts; should they not suffice, more are made on the way. */
 function prepare(job: Job): (n: number) => Message {
-  const { kind, paths = ['/'], account, headers = {}, count, forMs = 0, rate = READY_PER_S } = job
+  const { kind, paths = ['/'], headers = {}, count, forMs = 0 } = job
   if (kind === 'get') {
     return (n) => ({ path: paths[n % paths.length] ?? '/', body: null, headers })
   }
   const json = { 'content-type': 'application/json', ...headers }
-  const ready = Array.from({ length: count ?? Math.ceil((forMs / 1000) * rate) }, make)
+  const ready = Array.from({ length: count ?? Math.ceil((forMs / 1000) * READY_PER_S) }, make)
   return (n) => ready[n] ?? make()
 
   function make(): Message {
-    if (kind === 'ipn') return { path: '/ipn', body: makeNotification(account).body, headers: json }
+    if (kind === 'ipn') return { path: '/ipn', body: makeNotification().body, headers: json }
     const event = makeStripeEvent()
     return { path: '/webhook', body: event.body, headers: { ...json, ...event.headers } }
   }

@@ -95,7 +95,7 @@ async function runParts(parts: typeof FIRST, stage: Stage, size: number): Promis
       }
       measures.push(...of)
     } catch (error) {
-      failures.push(`${part.names.join(', ')} at ${writeSize(size)} failed: ${String(error)}`)
+      failures.push(`${part.name} at ${writeSize(size)} failed: ${String(error)}`)
       console.log(error)
     }
     await writeReport(measures, machine, FOLDER)

@@ -11,7 +11,7 @@ export async function measureMemory(stage: Stage, size: number): Promise<Measure
   const { notified: count } = effort
   const web = await startService(database.url, gateway.url, 'web', undefined)
   const send = async () => {
-    await load.run({ urls: [web.url], kind: 'ipn', connections: 64, count })
+    await load.run({ url: web.url, kind: 'ipn', connections: 64, count })
     return await readRssMb(web.child)
   }
   try {

@@ -6,15 +6,13 @@ export const ACCOUNT = {
   secret: 'bench-secret',
   apiKey: 'bench-key-with-every-scope-0123456789',
 }
-/** A second account, of another merchant; the key covers both. */
-export const OTHER = { merchantCode: 'OTHER', secret: 'other-secret', apiKey: ACCOUNT.apiKey }
 export const STRIPE_SECRET = 'whsec_bench'
 
 const run = process.pid.toString(36).toUpperCase()
 let serial = 0
 
 /** A signed notification, as large as real ones are, about a transaction nobody has heard of. */
-export function makeNotification(account = ACCOUNT): { transactionId: string; body: string } {
+export function makeNotification(): { transactionId: string; body: string } {
   serial += 1
   const time = new Date().toISOString().replace(/\D/g, '').slice(2, 14)
   const transactionId = `${time}${run}X${serial}`
@@ -23,7 +21,7 @@ export function makeNotification(account = ACCOUNT): { transactionId: string; bo
     svc_Command: 'PAY',
     svc_Currency: 'VND',
     svc_Locale: 'vi',
-    svc_MerchantCode: account.merchantCode,
+    svc_MerchantCode: ACCOUNT.merchantCode,
     svc_MerchantTxnID: `M${transactionId}`,
     svc_OrderID: `O${transactionId}`,
     svc_OrderInfo: 'An order of two shirts and a hat',
@@ -32,7 +30,7 @@ export function makeNotification(account = ACCOUNT): { transactionId: string; bo
     svc_TransactionID: transactionId,
     svc_Version: '1',
   }
-  const hash = sign(params, account.secret)
+  const hash = sign(params, ACCOUNT.secret)
   return { transactionId, body: JSON.stringify({ ...params, svc_SecureHash: hash }) }
 }
 

@@ -107,15 +107,13 @@ export function resume({ child }: Pick<Started, 'child'>): void {
 
 /**
  * The service, compiled, with its public settings.
- * @param settings beside those, or in their place; empty counts as not set
  * @param profiles the folder where the process leaves its CPU profile
  */
 export async function startService(
   databaseUrl: string,
   gatewayUrl: string,
-  role: 'web' | 'worker' | 'all',
+  role: 'web' | 'worker',
   profiles: string | undefined,
-  settings: Record<string, string> = {},
 ): Promise<Started> {
   const port = await pickPort()
   const env = {
@@ -126,7 +124,6 @@ export async function startService(
     GATEWAY_REFUND_DEDUPES: 'true',
     // What the fill stored long ago is not to be removed while something else is measured.
     RETENTION_DAYS: '36500',
-    ...settings,
   }
   const started = await startProcess(findBuilt('src/main.ts'), env, {
     isReady: (line) => line.includes('"msg":"ready"'),
@@ -172,11 +169,9 @@ export function makeEnv(databaseUrl: string, gatewayUrl: string) {
   }
 }
 
-/** What a gateway has counted since `resetCalls`. */
-export type Calls = { QUERY_PT: number; REFUND: number; marks: number[] }
-
 const POLL_MS = 10
 
+/** Begins to count the calls of a gateway. */
 export async function resetCalls(gateway: Started): Promise<void> {
   await (await fetch(`${gateway.url}/calls`, { method: 'POST' })).arrayBuffer()
 }
@@ -186,11 +181,11 @@ export async function untilCalled(
   gateway: Started,
   command: 'QUERY_PT' | 'REFUND',
   count: number,
-): Promise<Calls> {
+): Promise<void> {
   for (;;) {
     const answer = await fetch(`${gateway.url}/calls`)
-    const calls: Calls = JSON.parse(await answer.text())
-    if (calls[command] >= count) return calls
+    const calls: Record<typeof command, number> = JSON.parse(await answer.text())
+    if (calls[command] >= count) return
     await sleep(POLL_MS)
   }
 }

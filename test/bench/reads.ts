@@ -1,7 +1,7 @@
 import { Pool } from 'undici'
-import { latencyOf, rateOf } from './load-client.ts'
+import { rateOf } from './load-client.ts'
 import { ACCOUNT } from './notifications.ts'
-import { type Measure, median } from './report.ts'
+import { type Measure, makeFigure, median } from './report.ts'
 import { alternate, compare, describeLatencies } from './rounds.ts'
 import type { Stage } from './stage.ts'
 
@@ -17,12 +17,12 @@ export async function measureReads(stage: Stage, size: number): Promise<Measure[
   const paths = rows.map(({ id }) => `/v1/transactions/${id}`)
   const job = { kind: 'get', headers: HEADERS, paths } as const
   const rates = await alternate(NAMES, effort.rounds, async (name) => {
-    const urls = [stage[name].url]
-    return rateOf(await load.run({ ...job, urls, connections: CONNECTIONS, forMs: effort.roundMs }))
+    const { url } = stage[name]
+    return rateOf(await load.run({ ...job, url, connections: CONNECTIONS, forMs: effort.roundMs }))
   })
   const alone = await alternate(NAMES, effort.rounds, async (name) => {
-    const urls = [stage[name].url]
-    return latencyOf(await load.run({ ...job, urls, connections: 1, count: 500 }), 50)
+    const { url } = stage[name]
+    return median((await load.run({ ...job, url, connections: 1, count: 500 })).latencies)
   })
   return [
     compare({
@@ -63,11 +63,7 @@ async function measurePages({ web }: Stage, size: number): Promise<Measure> {
     cursor = next
   }
   await pool.close()
-  return {
-    name: 'a page of 50 transactions, p50 (ms)',
-    size,
-    result: median(taken),
+  return makeFigure('a page of 50 transactions, p50 (ms)', size, median(taken), {
     value: describeLatencies(taken),
-    baseline: '',
-  }
+  })
 }

@@ -14,8 +14,12 @@ const REQUESTS = 60
 const HEADERS = { authorization: `Bearer ${ACCOUNT.apiKey}`, 'content-type': 'application/json' }
 let taken = 0
 
+export async function measureRefunds(stage: Stage, size: number): Promise<Measure[]> {
+  return [await measureRequests(stage, size), await measureSending(stage, size)]
+}
+
 /** Requests to refund, one at a time, beside a handler with one insert; no worker is awake. */
-export async function measureRequests(stage: Stage, size: number): Promise<Measure> {
+async function measureRequests(stage: Stage, size: number): Promise<Measure> {
   const of = await alternate(['web', 'naive'] as const, stage.effort.rounds, async (name) => {
     const pool = new Pool(stage[name].url)
     const times: number[] = []
@@ -42,7 +46,7 @@ export async function measureRequests(stage: Stage, size: number): Promise<Measu
  * Refunds taken in while the worker sleeps: from its waking until the gateway accepted the last, beside
  * bare pairs of calls, a QUERY_PT and a REFUND, without a database.
  */
-export async function measureSending(stage: Stage, size: number): Promise<Measure> {
+async function measureSending(stage: Stage, size: number): Promise<Measure> {
   const { database, slowGateway, profiles, effort, web } = stage
   const { refunded } = effort
   const worker = await startService(database.url, slowGateway.url, 'worker', profiles)

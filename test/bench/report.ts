@@ -16,6 +16,16 @@ export type Measure = {
   target?: { atLeast: number } | { atMost: number }
 }
 
+/** A figure by itself, without a baseline. */
+export function makeFigure(
+  name: string,
+  size: number,
+  result: number,
+  more: Partial<Measure> = {},
+): Measure {
+  return { name, size, result, value: '', baseline: '', ...more }
+}
+
 export function isMet({ result, target }: Measure): boolean | undefined {
   if (!target) return undefined
   return 'atLeast' in target ? result >= target.atLeast : result <= target.atMost

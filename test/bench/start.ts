@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pickPort } from '../support/ports.ts'
 import { readRssMb } from './cpu.ts'
 import { type Started, startProcess } from './processes.ts'
-import type { Measure } from './report.ts'
+import { type Measure, makeFigure } from './report.ts'
 
 /** `npm start` on a laptop: the first start makes the database, the second finds it. */
 export async function measureStart(): Promise<Measure[]> {
@@ -13,22 +13,8 @@ export async function measureStart(): Promise<Measure[]> {
     const cold = await startDemo(folder)
     const warm = await startDemo(folder)
     return [
-      {
-        name: 'cold start of the demo (s)',
-        size: 0,
-        result: cold / 1000,
-        value: '',
-        baseline: '',
-        target: { atMost: 6 },
-      },
-      {
-        name: 'warm start of the demo (s)',
-        size: 0,
-        result: warm / 1000,
-        value: '',
-        baseline: '',
-        target: { atMost: 3 },
-      },
+      makeFigure('cold start of the demo (s)', 0, cold / 1000, { target: { atMost: 6 } }),
+      makeFigure('warm start of the demo (s)', 0, warm / 1000, { target: { atMost: 3 } }),
     ]
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -51,6 +37,5 @@ async function startDemo(folder: string): Promise<number> {
 /** Resident memory of a process that has done nothing yet. */
 export async function measureIdle({ child }: Started): Promise<Measure> {
   const rss = await readRssMb(child)
-  const name = 'memory of the idle service (MB)'
-  return { name, size: 0, result: rss, value: '', baseline: '', target: { atMost: 150 } }
+  return makeFigure('memory of the idle service (MB)', 0, rss, { target: { atMost: 150 } })
 }

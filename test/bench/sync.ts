@@ -7,7 +7,6 @@ import type { Database } from './database.ts'
 import type { Load } from './load-client.ts'
 import { ACCOUNT, makeNotification } from './notifications.ts'
 import {
-  type Calls,
   pause,
   resetCalls,
   resume,
@@ -16,20 +15,24 @@ import {
   startService,
   untilCalled,
 } from './processes.ts'
-import { type Measure, median } from './report.ts'
+import { type Measure, makeFigure, median } from './report.ts'
 import { alternate, type Comparison, compare, describeLatencies } from './rounds.ts'
-import { GATEWAY_MS, type Stage } from './stage.ts'
+import { GATEWAY_MS, type Stage, settleAll } from './stage.ts'
 
 /** A program that asks about what is due, its database, and where notifications for it are posted. */
 type Side = { worker: Started; database: Database; intake: Started }
 
 const NAMES = ['service', 'naive'] as const
 
-/** Due transactions asked about, stored and settled by one worker, beside the naive sync. */
+/** A notification until its payment can be read; due transactions asked about by one worker, beside the naive sync. */
 export async function measureSync(stage: Stage, size: number): Promise<Measure[]> {
+  await settleAll(stage)
+  const readable = await measureReadable(stage, size)
+  await settleAll(stage)
   await createDueIndex(stage.beside.sql)
   try {
     return [
+      readable,
       ...(await measureWith(stage, size, stage.gateway, 0)),
       ...(await measureWith(stage, size, stage.slowGateway, GATEWAY_MS)),
     ]
@@ -107,14 +110,15 @@ function describe(
   if (!isAtOnce) return [rate, cpu]
   // The target is the absolute figure.
   const ms = (cpu.growing?.figure ?? Number.NaN) / 1000
-  const total: Measure = {
-    name: `CPU of a transaction asked, answered, stored (ms), ${where}`,
+  const total = makeFigure(
+    `CPU of a transaction asked, answered, stored (ms), ${where}`,
     size,
-    result: ms,
-    value: '',
-    baseline: `naive sync ${((cpu.growing?.beside ?? Number.NaN) / 1000).toFixed(2)} ms`,
-    target: { atMost: 1 },
-  }
+    ms,
+    {
+      baseline: `naive sync ${((cpu.growing?.beside ?? Number.NaN) / 1000).toFixed(2)} ms`,
+      target: { atMost: 1 },
+    },
+  )
   return [rate, total, cpu, postgres]
 }
 
@@ -124,19 +128,19 @@ async function syncAll(
   gateway: Started,
   load: Load,
   count: number,
-): Promise<{ seconds: number; own: number; postgres: number; calls: Calls }> {
-  await load.run({ urls: [intake.url], kind: 'ipn', connections: 64, count })
+): Promise<{ seconds: number; own: number; postgres: number }> {
+  await load.run({ url: intake.url, kind: 'ipn', connections: 64, count })
   await sql`checkpoint`
   await resetCalls(gateway)
   const { result, cpu } = await measureCpu(worker.child, sql, async () => {
     const started = performance.now()
     resume(worker)
-    const calls = await untilCalled(gateway, 'QUERY_PT', count)
+    await untilCalled(gateway, 'QUERY_PT', count)
     await untilNothingIsDue(sql)
-    return { seconds: (performance.now() - started) / 1000, calls }
+    return (performance.now() - started) / 1000
   })
   pause(worker)
-  return { ...result, ...cpu }
+  return { seconds: result, ...cpu }
 }
 
 /** Reads by the index, whatever the statistics say. */
@@ -154,7 +158,7 @@ async function untilNothingIsDue(sql: postgres.Sql): Promise<void> {
 const HEADERS = { authorization: `Bearer ${ACCOUNT.apiKey}` }
 
 /** From the notification's sending to a readable, final payment; the gateway answers at once. */
-export async function measureReadable(stage: Stage, size: number): Promise<Measure> {
+async function measureReadable(stage: Stage, size: number): Promise<Measure> {
   const { database, gateway, web, profiles } = stage
   const worker = await startService(database.url, gateway.url, 'worker', profiles)
   const pool = new Pool(web.url)
@@ -169,14 +173,9 @@ export async function measureReadable(stage: Stage, size: number): Promise<Measu
     await pool.close()
     await worker.stop()
   }
-  return {
-    name: 'notification → readable payment, gateway at 0 ms, p50 (ms)',
-    size,
-    result: median(taken),
-    value: describeLatencies(taken),
-    baseline: '',
-    target: { atMost: 11 },
-  }
+  const name = 'notification → readable payment, gateway at 0 ms, p50 (ms)'
+  const value = describeLatencies(taken)
+  return makeFigure(name, size, median(taken), { value, target: { atMost: 11 } })
 }
 
 async function readPaid(pool: Pool): Promise<void> {

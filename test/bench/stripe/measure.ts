@@ -36,8 +36,8 @@ async function measureBeside(
   const env = { PORT: port, DATABASE_URL: databaseUrl, STRIPE_WEBHOOK_SECRET: STRIPE_SECRET }
   const stripe = await startProcess(server, env)
   const jobs = {
-    web: { kind: 'ipn', urls: [web.url] },
-    stripe: { kind: 'stripe', urls: [`http://127.0.0.1:${port}`] },
+    web: { kind: 'ipn', url: web.url },
+    stripe: { kind: 'stripe', url: `http://127.0.0.1:${port}` },
   } as const
   try {
     const of = await alternate(['web', 'stripe'] as const, effort.rounds, async (name) =>
