@@ -29,7 +29,7 @@ export function planOrder(n: number): Order {
 }
 
 /** Calls the API; undefined when nothing was answered. */
-export async function call(
+async function call(
   apiUrl: string,
   path: string,
   init: RequestInit = {},
@@ -39,7 +39,7 @@ export async function call(
   return await fetch(apiUrl + path, { signal, ...init, headers }).catch(() => undefined)
 }
 
-export function requestRefund(
+function requestRefund(
   apiUrl: string,
   { key, paymentId, amount }: RefundRequest,
 ): Promise<Response | undefined> {
