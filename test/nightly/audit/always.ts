@@ -1,5 +1,5 @@
 import { findRepeated, type Ledgers, type StoredRefund, sumOf, units } from './ledgers.ts'
-import { ofShown, type Rule, rule } from './rules.ts'
+import { ofRefunds, ofShownPayments, type Rule, rule } from './rules.ts'
 
 const ENDS: readonly string[] = ['succeeded', 'failed', 'returned']
 
@@ -25,12 +25,10 @@ export const ALWAYS: readonly Rule[] = [
       return moved.movements.flatMap(({ requestId }) => (known.has(requestId) ? [] : requestId))
     },
   ),
-  rule('lost', 'a failed refund did not move money', (ledgers) =>
-    ledgers.stored.refunds
-      .filter(({ id, status }) => status === 'failed' && isTaken(ledgers, id))
-      .filter((one) => !mayBeWronglyFailed(ledgers, one))
-      .map(({ id }) => id),
-  ),
+  ofRefunds('lost', 'a failed refund did not move money', (one, ledgers) => {
+    const { id, status } = one
+    return status === 'failed' && isTaken(ledgers, id) && !mayBeWronglyFailed(ledgers, one)
+  }),
   rule('stuck', 'once people have decided, every refund has ended', ({ stored, phase }) => {
     if (phase !== 'settled') return []
     return [
@@ -49,45 +47,28 @@ export const ALWAYS: readonly Rule[] = [
   rule('doubled', 'a gateway that does not deduplicate is sent a refund once', ({ moved }) =>
     [...moved.sends].flatMap(([id, { times }]) => (!moved.dedupes && times > 1 ? id : [])),
   ),
-  ofShown(
+  ofShownPayments(
     'doubled',
     'what moved, or may move, cannot be refunded again',
-    ({ transactions }, ledgers) =>
-      transactions
-        .flatMap(({ payments }) => payments)
-        .filter(({ refundableAmount }) => units(refundableAmount) > 0n)
-        .filter(({ id, amount, refundableAmount }) => {
-          return units(refundableAmount) + sumAtRisk(id, ledgers) > units(amount)
-        })
-        .map(({ id }) => id),
+    ({ id, amount, refundableAmount }, ledgers) => {
+      const left = units(refundableAmount)
+      return left > 0n && left + sumAtRisk(id, ledgers) > units(amount)
+    },
   ),
-  ofShown(
+  ofShownPayments(
     'doubled',
     'a success that was only inferred stays reserved',
-    ({ transactions }, ledgers) =>
-      transactions
-        .flatMap(({ payments }) => payments)
-        .filter(({ id, amount, refundedAmount, refundableAmount }) => {
-          const inferred = ledgers.stored.refunds.filter(
-            (one) => one.status === 'succeeded' && one.inferred,
-          )
-          const reserved = sumOf(id, inferred)
-          const taken = units(refundedAmount) + units(refundableAmount) + reserved
-          return reserved > 0n && units(refundableAmount) > 0n && taken > units(amount)
-        })
-        .map(({ id }) => id),
+    ({ id, amount, refundedAmount, refundableAmount }, { stored }) => {
+      const inferred = stored.refunds.filter((one) => one.status === 'succeeded' && one.inferred)
+      const [left, reserved] = [units(refundableAmount), sumOf(id, inferred)]
+      return reserved > 0n && left > 0n && units(refundedAmount) + left + reserved > units(amount)
+    },
   ),
-  ofShown(
+  ofShownPayments(
     'stuck',
     'once people have decided, all that did not move can be refunded',
-    (shown, ledgers) =>
-      shown.transactions
-        .flatMap(({ payments }) => payments)
-        .filter(({ id, amount, refundableAmount }) => {
-          const taken = sumOf(id, ledgers.moved.movements) + units(refundableAmount)
-          return ledgers.phase === 'settled' && taken < units(amount)
-        })
-        .map(({ id }) => id),
+    ({ id, amount, refundableAmount }, { moved, phase }) =>
+      phase === 'settled' && sumOf(id, moved.movements) + units(refundableAmount) < units(amount),
   ),
   rule(
     'doubled',

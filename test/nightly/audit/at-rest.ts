@@ -9,7 +9,7 @@ import {
   unique,
   units,
 } from './ledgers.ts'
-import { ofShown, type Rule, rule } from './rules.ts'
+import { ofRefunds, ofShown, type Rule, rule } from './rules.ts'
 
 /** What holds when everything has come to rest, and neither the gateway nor people said what is not true. */
 export const AT_REST: readonly Rule[] = [
@@ -149,12 +149,11 @@ export const AT_REST: readonly Rule[] = [
     ),
   ),
   ofShown('doubled', 'what is known to have moved cannot be refunded again', (shown, ledgers) => {
-    const { moved } = ledgers
     const evidence = weighEvidence(ledgers)
     return shown.transactions
       .flatMap(({ payments }) => payments)
       .filter(({ id, amount, refundableAmount }) => {
-        const taken = sumOf(id, moved.movements) + units(refundableAmount)
+        const taken = sumOf(id, ledgers.moved.movements) + units(refundableAmount)
         return taken > units(amount) + sumUnknown(ledgers, evidence, id)
       })
       .map(({ id, refundableAmount }) => `${id}, ${refundableAmount}`)
@@ -181,10 +180,10 @@ export const AT_REST: readonly Rule[] = [
     const asked = new Set(acknowledged.asked.map(({ key }) => key))
     return stored.refunds.flatMap(({ id, key }) => (asked.has(key) ? [] : id))
   }),
-  rule('lost', 'no refund fails at a gateway that refuses none', ({ stored, moved }) =>
-    stored.refunds
-      .filter(({ status }) => status === 'failed' && !moved.refuses)
-      .map(({ id }) => id),
+  ofRefunds(
+    'lost',
+    'no refund fails at a gateway that refuses none',
+    ({ status }, { moved }) => status === 'failed' && !moved.refuses,
   ),
   rule('stuck', 'every refund notification of a known payment was applied', ({ stored }) => {
     const known = new Set(stored.payments.map(({ id }) => id))

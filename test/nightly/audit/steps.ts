@@ -11,7 +11,7 @@ import {
   units,
   type Witnessed,
 } from './ledgers.ts'
-import { ofSteps, type Rule } from './rules.ts'
+import { ofRefundsInSteps, ofSteps, type Rule } from './rules.ts'
 
 /** Reasons to fail a refund of which nothing was sent, with how long it has to wait before (ms). */
 const UNSENT: Readonly<Record<string, number>> = {
@@ -30,85 +30,63 @@ const SLACK_MS = 60_000
 
 /** What holds after every step, although the gateway and people may have said what is not true. */
 export const STEP_BY_STEP: readonly Rule[] = [
-  ofSteps(
+  ofRefundsInSteps(
     'lost',
     'a succeeded refund moved money, unless somebody was wrong',
-    (witnessed, ledgers) =>
-      ledgers.stored.refunds
-        .filter(({ status, id }) => status === 'succeeded' && !hasMoved(ledgers, id))
-        .filter(({ id, inferred, disputed }) => {
-          // What was only inferred may be wrong, until everything is at rest.
-          if (ledgers.phase === 'settled') return true
-          if (witnessed.misjudged.has(id)) return false
-          return ledgers.phase === 'rest' ? !disputed : !inferred && !witnessed.misreported.has(id)
-        })
-        .map(({ id }) => id),
+    ({ id, status, inferred, disputed }, witnessed, ledgers) => {
+      if (status !== 'succeeded' || hasMoved(ledgers, id)) return false
+      // What was only inferred may be wrong, until everything is at rest.
+      if (ledgers.phase === 'settled') return true
+      if (witnessed.misjudged.has(id)) return false
+      return ledgers.phase === 'rest' ? !disputed : !inferred && !witnessed.misreported.has(id)
+    },
   ),
   // One person's word does not release what came back; answers may release it for another one of its amount that did.
-  ofSteps('doubled', 'what moved is not released', (witnessed, ledgers) =>
-    ledgers.stored.refunds
-      .filter(({ released, id }) => released && isTaken(ledgers, id))
-      .filter((one) => {
-        if (ledgers.phase === 'settled') return true
-        return !isReleasedByPeople(witnessed, one.id) && !isReleasedForAnother(ledgers, one)
-      })
-      .map(({ id }) => id),
-  ),
-  ofSteps(
+  ofRefundsInSteps('doubled', 'what moved is not released', (one, witnessed, ledgers) => {
+    if (!one.released || !isTaken(ledgers, one.id)) return false
+    if (ledgers.phase === 'settled') return true
+    return !isReleasedByPeople(witnessed, one.id) && !isReleasedForAnother(ledgers, one)
+  }),
+  ofRefundsInSteps(
     'doubled',
     'what came back is released by two people, or answers that are apart',
-    (witnessed, { stored }) =>
-      stored.refunds
-        .filter(({ released, id }) => released && !isReleasedByPeople(witnessed, id))
-        .filter(({ id }) => {
-          const { at } = witnessed.saidReturned.get(id) ?? { at: Number.POSITIVE_INFINITY }
-          const times = witnessed.answers.map((answer) => answer.at).filter((one) => one >= at)
-          return !areApart(times[0], times.at(-1))
-        })
-        .map(({ id }) => id),
+    ({ id, released }, witnessed) => {
+      if (!released || isReleasedByPeople(witnessed, id)) return false
+      const { at } = witnessed.saidReturned.get(id) ?? { at: Number.POSITIVE_INFINITY }
+      const times = witnessed.answers.map((answer) => answer.at).filter((one) => one >= at)
+      return !areApart(times[0], times.at(-1))
+    },
   ),
-  ofSteps(
+  ofRefundsInSteps(
     'doubled',
     'only what was notified, or a person knows, is matched',
-    ({ successes }, { stored }) =>
-      stored.refunds
-        .filter(({ id, inferred, matched }) => matched && (inferred || !successes.has(id)))
-        .map(({ id }) => id),
+    ({ id, inferred, matched }, { successes }) => matched && (inferred || !successes.has(id)),
   ),
-  ofSteps('lost', 'a success that nobody told is marked as inferred', ({ successes }, { stored }) =>
-    stored.refunds
-      .filter(
-        ({ id, status, inferred }) => status === 'succeeded' && !inferred && !successes.has(id),
-      )
-      .map(({ id }) => id),
+  ofRefundsInSteps(
+    'lost',
+    'a success that nobody told is marked as inferred',
+    ({ id, status, inferred }, { successes }) =>
+      status === 'succeeded' && !inferred && !successes.has(id),
   ),
-  ofSteps(
+  ofRefundsInSteps(
     'lost',
     'a failure that the gateway told is believed later',
-    ({ failures, failedAt }, ledgers) =>
-      listFailedByGateway(ledgers)
-        .filter(({ id }) => {
-          const told = failures.filter(({ requestId }) => requestId === id).map(({ at }) => at)
-          return !areApart(Math.min(...told), failedAt.get(id))
-        })
-        .map(({ id }) => id),
+    (one, { failures, failedAt }) => {
+      const told = failures.filter(({ requestId }) => requestId === one.id).map(({ at }) => at)
+      return isFailedByGateway(one) && !areApart(Math.min(...told), failedAt.get(one.id))
+    },
   ),
-  ofSteps(
+  ofRefundsInSteps(
     'lost',
     'a failure that the gateway told is confirmed by its answers',
-    (witnessed, ledgers) =>
-      listFailedByGateway(ledgers)
-        .filter((one) => !isConfirmed(witnessed, one))
-        .map(({ id }) => id),
+    (one, witnessed) => isFailedByGateway(one) && !isConfirmed(witnessed, one),
   ),
-  ofSteps('lost', 'only a final code fails a refund', ({ failures }, ledgers) =>
-    listFailedByGateway(ledgers)
-      .filter(({ id, failure }) => {
-        const told = failures.filter(({ requestId, code }) => requestId === id && code === failure)
-        return !told.some(({ by, code }) => FINAL_CODES[by].includes(code))
-      })
-      .map(({ id }) => id),
-  ),
+  ofRefundsInSteps('lost', 'only a final code fails a refund', (one, { failures }) => {
+    const told = failures.filter(
+      ({ requestId, code }) => requestId === one.id && code === one.failure,
+    )
+    return isFailedByGateway(one) && !told.some(({ by, code }) => FINAL_CODES[by].includes(code))
+  }),
   ofSteps(
     'doubled',
     'only a person frees a refund made elsewhere',
@@ -132,15 +110,13 @@ export const STEP_BY_STEP: readonly Rule[] = [
         )
         .map(({ requestId }) => requestId),
   ),
-  ofSteps('stuck', 'an open refund is due', (_, { stored }) =>
-    stored.refunds
-      .filter(
-        ({ status, review, due }) =>
-          !due &&
-          (['pending', 'sending', 'accepted', 'unknown'].includes(status) ||
-            (status === 'needs_review' && review === 'no_evidence')),
-      )
-      .map(({ id }) => id),
+  ofRefundsInSteps(
+    'stuck',
+    'an open refund is due',
+    ({ status, review, due }) =>
+      !due &&
+      (['pending', 'sending', 'accepted', 'unknown'].includes(status) ||
+        (status === 'needs_review' && review === 'no_evidence')),
   ),
   ofSteps('doubled', 'no more is matched than the gateway ever showed', ({ highest }, { stored }) =>
     stored.payments
@@ -162,19 +138,19 @@ export const STEP_BY_STEP: readonly Rule[] = [
   ofSteps('doubled', 'what was cancelled does not move', ({ cancelled }, ledgers) =>
     [...cancelled].filter((id) => isTaken(ledgers, id) && !ledgers.moved.sends.get(id)?.lost),
   ),
-  ofSteps('doubled', 'what failed as unsent was never sent', (_, ledgers) =>
-    ledgers.stored.refunds
-      .filter(({ failure, status }) => status === 'failed' && failure !== null && failure in UNSENT)
-      .map(({ id }) => id)
-      .filter((id) => countKnownSends(ledgers, id) > 0),
+  ofRefundsInSteps(
+    'doubled',
+    'what failed as unsent was never sent',
+    ({ id, failure, status }, _, ledgers) =>
+      status === 'failed' && (failure ?? '') in UNSENT && countKnownSends(ledgers, id) > 0,
   ),
-  ofSteps('disordered', 'a refund expires after its time', ({ waitedMs }, { stored }) =>
-    stored.refunds
-      .filter(({ id, status, failure }) => {
-        const waited = waitedMs.get(id) ?? Number.POSITIVE_INFINITY
-        return status === 'failed' && waited + SLACK_MS < (UNSENT[failure ?? ''] ?? 0)
-      })
-      .map(({ id }) => id),
+  ofRefundsInSteps(
+    'disordered',
+    'a refund expires after its time',
+    ({ id, status, failure }, { waitedMs }) => {
+      const waited = waitedMs.get(id) ?? Number.POSITIVE_INFINITY
+      return status === 'failed' && waited + SLACK_MS < (UNSENT[failure ?? ''] ?? 0)
+    },
   ),
   ofSteps('doubled', 'nothing is sent while it is held', ({ holds }, { stored }) =>
     stored.attempts
@@ -198,10 +174,8 @@ function hasMoved({ moved, phase }: Ledgers, id: string): boolean {
   )
 }
 
-function listFailedByGateway({ stored }: Ledgers): StoredRefund[] {
-  return stored.refunds.filter(
-    ({ status, failureSource }) => status === 'failed' && failureSource === 'gateway',
-  )
+function isFailedByGateway({ status, failureSource }: StoredRefund): boolean {
+  return status === 'failed' && failureSource === 'gateway'
 }
 
 /** Whether two answers from after a failure was told, apart, and all between them, show no growth of the refund. */

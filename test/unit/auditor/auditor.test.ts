@@ -21,6 +21,7 @@ import {
   R1,
   R2,
   R3,
+  setRefundable,
   setState,
   setStatus,
   T1,
@@ -219,9 +220,7 @@ describe('a refund may stay open', () => {
     ledgers.moved.told = []
     expect(listUndecidable(ledgers)).toEqual(WAITING)
     openAll(ledgers)
-    for (const { payments } of ledgers.shown?.transactions ?? []) {
-      for (const one of payments) one.refundableAmount = '40'
-    }
+    setRefundable(ledgers, '40')
     expect(audit(ledgers)).toEqual([])
     ledgers.moved.told = [{ requestId: R2, isAtRisk: false }]
     expect(listUndecidable(ledgers)).toEqual([])

@@ -9,6 +9,7 @@ import {
   R1,
   R2,
   R3,
+  setRefundable,
   setState,
   type Watched,
 } from './truth.ts'
@@ -17,24 +18,19 @@ const MINUTE = 60_000
 
 /** The money of R1 came back, and the amount is released. */
 export function takeBack(ledgers: Watched, people: number, at = 0): void {
-  const { stored, moved, witnessed, shown } = ledgers
+  const { stored, moved, witnessed } = ledgers
   Object.assign(findRefund(ledgers, R1), { status: 'returned', released: true, matched: false })
   moved.movements = moved.movements.filter(({ requestId }) => requestId !== R1)
   witnessed.saidReturned = new Map(people > 0 ? [[R1, { people, at }]] : [])
   witnessed.answers = witnessed.answers.map((one) => makeAnswer(one.at, '10'))
   for (const one of stored.payments) one.refundedAmount = '10'
-  for (const { payments } of shown?.transactions ?? []) {
-    for (const one of payments) one.refundableAmount = '90'
-  }
+  setRefundable(ledgers, '90')
 }
 
 /** R2 moved all the same, which nobody has room for. */
 export function moveRefused(ledgers: Watched, isPending = false): void {
-  const { moved, shown } = ledgers
-  moved.movements.push({ requestId: R2, paymentId: P1, amount: '20', ...MOVED, isPending })
-  for (const { payments } of shown?.transactions ?? []) {
-    for (const one of payments) one.refundableAmount = '0'
-  }
+  ledgers.moved.movements.push({ requestId: R2, paymentId: P1, amount: '20', ...MOVED, isPending })
+  setRefundable(ledgers, '0')
 }
 
 /** The money of R1 never moved. */
@@ -103,9 +99,7 @@ export const STEP_LIES: Lies<Watched> = {
       const { movements } = ledgers.moved
       takeBack(ledgers, 1)
       ledgers.moved.movements = movements
-      for (const { payments } of ledgers.shown?.transactions ?? []) {
-        for (const one of payments) one.refundableAmount = '60'
-      }
+      setRefundable(ledgers, '60')
     },
     'two people did, and it was never righted': (ledgers) => {
       const { movements } = ledgers.moved
@@ -126,9 +120,7 @@ export const STEP_LIES: Lies<Watched> = {
   'only what was notified, or a person knows, is matched': {
     'what was inferred is matched': (ledgers) => {
       findRefund(ledgers, R1).inferred = true
-      for (const { payments } of ledgers.shown?.transactions ?? []) {
-        for (const one of payments) one.refundableAmount = '0'
-      }
+      setRefundable(ledgers, '0')
     },
     'what waits for a person is matched': (ledgers) => {
       Object.assign(findRefund(ledgers, R3), { status: 'needs_review', matched: true })
@@ -182,9 +174,7 @@ export const STEP_LIES: Lies<Watched> = {
   'an open refund is due': {
     'nothing asks about an unknown one': (ledgers) => {
       findRefund(ledgers, R3).status = 'unknown'
-      for (const { payments } of ledgers.shown?.transactions ?? []) {
-        for (const one of payments) one.refundableAmount = '50'
-      }
+      setRefundable(ledgers, '50')
     },
     'nothing sends a pending one': (ledgers) => {
       Object.assign(findRefund(ledgers, R3), { status: 'pending' })

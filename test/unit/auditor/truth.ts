@@ -217,6 +217,13 @@ export function setStatus({ stored, shown, fed }: Ledgers, refundId: string, sta
   }
 }
 
+/** Sets how much the API offers to refund of the payment. */
+export function setRefundable({ shown }: Ledgers, refundableAmount: string): void {
+  for (const { payments } of shown?.transactions ?? []) {
+    for (const one of payments) one.refundableAmount = refundableAmount
+  }
+}
+
 /** Sets the state of the portal refund, as stored and in its event. */
 export function setState(ledgers: Ledgers, state: string): void {
   ledgers.stored.external = [{ ...PORTAL_REFUND, id: X1, state }]
