@@ -1,12 +1,18 @@
-import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createReadStream, existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, inject, it, onTestFinished } from 'vitest'
 import { addVisitor } from '../support/console.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { ask } from '../support/postgres-server.ts'
 import { settingsFor, startServiceProcess } from '../support/process.ts'
-import { MERCHANT } from '../support/service.ts'
+import { MERCHANT, startRig } from '../support/service.ts'
 
-const ROWS = Number(process.env.CONSOLE_ROWS ?? 1_000_000)
+const ROWS = Number(process.env.MILLION_ROWS ?? 1_000_000)
 const MOST_MS = 50
 const MOST_MB = 50
 
@@ -81,6 +87,13 @@ beforeAll(async () => {
 }, 900_000)
 afterAll(() => database.drop())
 
+/** What a process has in memory (MB); 0 once it has ended. */
+function readMemory({ pid }: ChildProcess): number {
+  const file = `/proc/${pid}/status`
+  const status = existsSync(file) ? readFileSync(file, 'utf8') : ''
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024
+}
+
 /** Starts a process that serves the console, and signs an admin in to it. */
 async function startConsole(more: Readonly<Record<string, string>> = {}) {
   const settings = { ...settingsFor(database.url, 'http://127.0.0.1:9'), ROLE: 'web', ...more }
@@ -89,10 +102,7 @@ async function startConsole(more: Readonly<Record<string, string>> = {}) {
   const headers = { cookie: `session=${token}`, accept: 'text/html' }
   return {
     get: (path: string) => fetch(`${url}/console${path}`, { redirect: 'manual', headers }),
-    readMemory() {
-      const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
-      return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
-    },
+    readMemory: () => readMemory(child),
   }
 }
 
@@ -145,4 +155,77 @@ it.each(['transactions', 'payments'])(
     expect(most - before).toBeLessThan(MOST_MB)
   },
   900_000,
+)
+
+/** Runs the export as a process, until it ends or `isCut`. Returns its exit code and its memory over time (MB). */
+async function runExport(file: string, isCut = () => false) {
+  const args = [inject('programs').cli, 'export', 'payments', '--output', file]
+  const env = { DATABASE_URL: database.url }
+  const child = spawn(process.execPath, args, { env, stdio: 'ignore' })
+  const ended = once(child, 'exit')
+  const memory: number[] = []
+  while (child.exitCode === null && child.signalCode === null) {
+    await pause(100)
+    const mb = readMemory(child)
+    if (mb > 0) memory.push(mb)
+    if (isCut()) child.kill('SIGKILL')
+  }
+  await ended
+  return { code: child.exitCode, memory }
+}
+
+/** The pages of the API, as one file has them. */
+async function hashPages(read: (path: string) => Promise<Response>): Promise<[string, number]> {
+  const hash = createHash('sha256')
+  let rows = 0
+  let path: string | undefined = '/v1/payments?limit=200'
+  for (let isFirst = true; path !== undefined; isFirst = false) {
+    const response: Response = await read(path)
+    expect(response.status).toBe(200)
+    const text = await response.text()
+    const body = text.slice(text.indexOf('\r\n') + 2)
+    rows += body.split('\r\n').length - 1
+    hash.update(isFirst ? text : body)
+    path = /^<([^>]+)>/.exec(response.headers.get('link') ?? '')?.[1]
+  }
+  return [hash.digest('hex'), rows]
+}
+
+async function hashFile(file: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const bytes of createReadStream(file)) hash.update(bytes)
+  return hash.digest('hex')
+}
+
+it.skipIf(process.platform !== 'linux')(
+  'a million payments are exported in the memory of a few, as the API lists them, also when it is killed halfway',
+  async () => {
+    const rig = await startRig({ database, settings: { ROLE: 'web' } })
+    onTestFinished(() => rig.stop())
+    await database.sql`update actors set rate_per_minute = 100000000`
+    const folder = mkdtempSync(join(tmpdir(), 'ipn-export-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const file = join(folder, 'payments.csv')
+    const HALF = ROWS * 60
+    const began = performance.now()
+    const cut = await runExport(file, () => existsSync(file) && statSync(file).size > HALF)
+    expect(cut.code).toBeNull()
+    const { code, memory } = await runExport(file)
+    const seconds = (performance.now() - began) / 1_000
+    expect(code).toBe(0)
+    const [wanted, rows] = await hashPages((path) =>
+      rig.api(path, { headers: { accept: 'text/csv' } }),
+    )
+    expect([await hashFile(file), rows]).toEqual([wanted, ROWS])
+    const quarters = [0, 1, 2, 3].map((n) => {
+      const part = memory.slice((n * memory.length) / 4, ((n + 1) * memory.length) / 4)
+      return Math.max(...part)
+    })
+    console.info(
+      `${ROWS} rows, ${(statSync(file).size / 1e6).toFixed(0)} MB, in ${seconds.toFixed(0)} s, killed at ${(HALF / 1e6).toFixed(0)} MB; MB of memory, the most of each quarter: ${quarters.map((mb) => mb.toFixed(0)).join(', ')}`,
+    )
+    // The first quarter has the start.
+    expect(quarters[3]).toBeLessThan(1.25 * (quarters[1] ?? 0))
+  },
+  1_800_000,
 )
