@@ -34,7 +34,7 @@ export async function startReplication(
 ): Promise<Replication> {
   let primary = prepareServer(bin, folder, ports[0])
   let standby = prepareServer(bin, folder, ports[1])
-  await primary.run('initdb', ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C'])
+  await primary.create()
   await primary.start()
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join()
 

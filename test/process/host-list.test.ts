@@ -24,7 +24,7 @@ async function startPair(): Promise<{ primary: PostgresServer; standby: Postgres
   const primary = prepareServer(bin, folder, Number(await pickPort()))
   const standby = prepareServer(bin, folder, Number(await pickPort()))
   onTestFinished(async () => void (await Promise.all([primary.stop(), standby.stop()])))
-  await primary.run('initdb', ['-U', 'postgres', '-A', 'trust', '--locale=C', '-E', 'UTF8'])
+  await primary.create()
   await primary.start()
   await migrateDatabase(primary.url)
   await primary.run('pg_ctl', ['stop', '-m', 'fast', '-w'])

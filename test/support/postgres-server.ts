@@ -21,6 +21,8 @@ export type PostgresServer = {
   url: string
   /** The folder of the cluster; empty until it is created. */
   data: string
+  /** Creates its cluster. */
+  create(): Promise<void>
   /** Starts it; resolves when it answers. */
   start(): Promise<void>
   /** Sends SIGKILL to all its processes at once; resolves when they have ended. */
@@ -28,7 +30,7 @@ export type PostgresServer = {
   /** Sends a signal to those of its processes whose title matches, by default to all. */
   signal(what: NodeJS.Signals, title?: RegExp): void
   /** Runs one of Postgres's programs on its cluster, as the server's user. */
-  run(program: 'initdb' | 'pg_basebackup' | 'pg_ctl', args: readonly string[]): Promise<void>
+  run(program: 'pg_basebackup' | 'pg_ctl', args: readonly string[]): Promise<void>
   /** Ends it without waiting for its clients. */
   stop(): Promise<void>
 }
@@ -59,13 +61,21 @@ export function findPrograms(copies: string): string {
  * Describes a server; nothing runs until `start`, and the cluster has to be created before that.
  * @param bin the folder with Postgres's programs
  * @param folder the parent of the cluster's folder; the server's user has to reach it
+ * @param settings beside those of every test
  */
-export function prepareServer(bin: string, folder: string, port: number): PostgresServer {
+export function prepareServer(
+  bin: string,
+  folder: string,
+  port: number,
+  settings: Record<string, string> = {},
+): PostgresServer {
   const user: ServerUser = process.getuid?.() === 0 ? findServerUser() : {}
   const data = join(folder, `data-${port}`)
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   const command = [join(bin, 'postgres'), '-D', data, '-p', String(port)]
-  for (const [name, value] of Object.entries(SETTINGS)) command.push('-c', `${name}=${value}`)
+  for (const [name, value] of Object.entries({ ...SETTINGS, ...settings })) {
+    command.push('-c', `${name}=${value}`)
+  }
   let program: ReturnType<typeof runGuarded> | undefined
   let running = false
 
@@ -77,10 +87,15 @@ export function prepareServer(bin: string, folder: string, port: number): Postgr
       running && existsSync(join(data, 'postmaster.pid')) ? readServerPid(data) : undefined
     return server === undefined ? [] : [server, ...listChildren(server)]
   }
+  const runProgram = async (program: string, args: readonly string[]) => {
+    await run(join(bin, program), ['-D', data, ...args], buildSpawnOptions(user))
+  }
   return {
     port,
     url,
     data,
+    create: () =>
+      runProgram('initdb', ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C', '-N']),
     async start() {
       const isUp = async () => {
         if (!running) {
@@ -104,9 +119,7 @@ export function prepareServer(bin: string, folder: string, port: number): Postgr
       for (const pid of listProcesses())
         if (title.test(readProcess(pid)?.command ?? '')) send(pid, what)
     },
-    async run(program, args) {
-      await run(join(bin, program), ['-D', data, ...args], buildSpawnOptions(user))
-    },
+    run: runProgram,
     async stop() {
       const [server] = listProcesses()
       for (const pid of listProcesses()) send(pid, 'SIGCONT')

@@ -89,7 +89,7 @@ async function startServers(folder: string): Promise<Servers> {
     return { name: "Debian's Postgres", ports, primary, promote, stop }
   }
   const server = prepareServer(findPrograms(folder), folder, await findPort())
-  await server.run('initdb', ['-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C'])
+  await server.create()
   await server.start()
   const { port, stop } = server
   const name = 'embedded Postgres'

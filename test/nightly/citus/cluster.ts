@@ -40,16 +40,7 @@ export async function startCluster(bin: string, folder: string): Promise<Cluster
   }
   async function start(): Promise<PostgresServer> {
     const server = prepareServer(bin, folder, await findPort())
-    await server.run('initdb', [
-      '-U',
-      'postgres',
-      '-A',
-      'trust',
-      '-E',
-      'UTF8',
-      '--locale=C',
-      '--no-sync',
-    ])
+    await server.create()
     appendFileSync(join(server.data, 'postgresql.conf'), SETTINGS)
     started.push(server)
     await server.start()

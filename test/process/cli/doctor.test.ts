@@ -225,7 +225,7 @@ it('names a standby that every commit waits for, and one that was given instead 
   const folder = makeFolder()
   const server = prepareServer(findPrograms(folder), folder, Number(await pickPort()))
   onTestFinished(() => server.stop())
-  await server.run('initdb', ['-U', 'postgres', '-A', 'trust', '--locale=C', '-E', 'UTF8', '-N'])
+  await server.create()
   await server.start()
   await migrateDatabase(server.url)
   const errors = async () =>
