@@ -1,18 +1,21 @@
+import { z } from 'zod'
+
 /**
  * A row of the ledger: a defect that one named test has to notice. A guard that nobody notices missing is none, and a test
  * may be deleted as long as every row still turns another one red.
  */
-export type Guard = {
+export const Guard = z.strictObject({
   /** The file with the guard, from the root of the project. */
-  file: string
+  file: z.string(),
   /** What stands in it exactly once. */
-  text: string
+  text: z.string(),
   /** What stands there instead; the project still compiles. */
-  mutation: string
+  mutation: z.string(),
   /** The file of both tests. */
-  test: string
+  test: z.string(),
   /** The test that an assertion fails then: the names of its `describe` blocks and its own, joined by spaces. */
-  claim: string
+  claim: z.string(),
   /** A test of the same file that passes all the same, so that the mutation did not break everything. */
-  control: string
-}
+  control: z.string(),
+})
+export type Guard = z.infer<typeof Guard>
