@@ -13,7 +13,7 @@ import {
 } from '../../src/platform/postgres/embedded.ts'
 import { findPackage } from '../../src/platform/postgres/embedded-binaries.ts'
 import { bundle } from './bundle.ts'
-import { readProcess, readServerPid } from './processes.ts'
+import { readProcess, readServerPid, sendSignal } from './processes.ts'
 import { waitUntil } from './wait-until.ts'
 
 export const isRoot = process.getuid?.() === 0
@@ -110,5 +110,5 @@ export async function waitUntilGone(pid: number): Promise<void> {
 
 /** Kills processes with SIGKILL, as simultaneously as possible. */
 export function killAll(...pids: number[]): void {
-  for (const pid of pids) process.kill(pid, 'SIGKILL')
+  for (const pid of pids) sendSignal(pid, 'SIGKILL')
 }

@@ -10,7 +10,7 @@ import {
   type ServerUser,
 } from '../../src/platform/postgres/embedded-binaries.ts'
 import { findServerUser } from '../../src/platform/postgres/embedded-cluster.ts'
-import { listChildren, readProcess, readServerPid } from './processes.ts'
+import { listChildren, readProcess, readServerPid, sendSignal } from './processes.ts'
 import { waitUntil } from './wait-until.ts'
 
 const run = promisify(execFile)
@@ -112,18 +112,18 @@ export function prepareServer(
       await waitUntil(isUp, { what, timeoutMs: 60_000, everyMs: 50 })
     },
     async kill() {
-      for (const pid of listProcesses()) send(pid, 'SIGKILL')
+      for (const pid of listProcesses()) sendSignal(pid, 'SIGKILL')
       await program?.ended
     },
     signal(what, title = /^/) {
       for (const pid of listProcesses())
-        if (title.test(readProcess(pid)?.command ?? '')) send(pid, what)
+        if (title.test(readProcess(pid)?.command ?? '')) sendSignal(pid, what)
     },
     run: runProgram,
     async stop() {
       const [server] = listProcesses()
-      for (const pid of listProcesses()) send(pid, 'SIGCONT')
-      if (server !== undefined) send(server, 'SIGQUIT')
+      for (const pid of listProcesses()) sendSignal(pid, 'SIGCONT')
+      if (server !== undefined) sendSignal(server, 'SIGQUIT')
       await program?.ended
     },
   }
@@ -147,13 +147,4 @@ async function answers(url: string): Promise<boolean> {
     () => true,
     () => false,
   )
-}
-
-/** A process may already be gone: Postgres ends its others once it notices that one was killed. */
-function send(pid: number, what: NodeJS.Signals): void {
-  try {
-    process.kill(pid, what)
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
-  }
 }

@@ -21,6 +21,15 @@ export function readServerPid(folder: string): number {
   return Number(readFileSync(`${folder}/postmaster.pid`, 'utf8').split('\n')[0])
 }
 
+/** It may already be gone: Postgres ends its other processes once it notices that one was killed. */
+export function sendSignal(pid: number, what: NodeJS.Signals): void {
+  try {
+    process.kill(pid, what)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
+  }
+}
+
 function readFromProc(pid: number): ProcessFacts | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
