@@ -70,7 +70,7 @@ async function measureAck(stage: Stage, size: number): Promise<Measure[]> {
   const names = ['web', 'naive'] as const
   const job = { kind: 'ipn', connections: 1, count: 200 } as const
   const of = await alternate(names, stage.effort.rounds + 2, (name) =>
-    stage.load.run({ ...job, url: stage[name.url] }),
+    stage.load.run({ ...job, url: stage[name].url }),
   )
   const list = (name: (typeof names)[number], percent: number) =>
     of(name).map(({ latencies }) => percentile(latencies, percent))
