@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vit
 import { type Database, openDatabase } from '../../src/db/client.ts'
 import { build } from '../../src/platform/postgres/drizzle.ts'
 import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.ts'
-import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
+import { runInTransaction, runPipelined } from '../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../src/platform/postgres/types.ts'
 import { startDatabaseProxy } from '../support/database-proxy.ts'
 import { listen } from '../support/gateway.ts'
@@ -203,5 +203,24 @@ describe('a unit of work', () => {
     )
     await Promise.all([...crowd, ...work])
     expect(await kept()).toEqual([0, 2, 4, 6, 8, 10, 12, 14, 16, 18])
+  })
+
+  it.each([
+    ['commits with its last statement', '7', [6, 7]],
+    ['commits nothing when its last statement fails', 'seven', []],
+  ])('%s', async (_, last, wanted) => {
+    const work = runPipelined(own.sql, {
+      open: (tx) => tx`lock table kept`,
+      work: async (tx) => {
+        await tx`insert into kept values (6)`
+        const statement = tx`insert into kept values (${last}::text::int)`
+        return { value: 'done', last: () => statement }
+      },
+    })
+    const end = await work.catch((error: unknown) => String(error))
+    expect(end).toContain(wanted.length > 0 ? 'done' : 'invalid input syntax')
+    expect(await kept()).toEqual(wanted)
+    await own.sql`truncate kept`
+    await expectSound()
   })
 })

@@ -45,14 +45,6 @@ describe('the embedded database, after a crash,', { timeout: 60_000 }, () => {
     expect(await query((await starting).url, READ_BACK)).toEqual([{ x: 42 }])
   })
 
-  it('loses no commit: each is durable, unless a test asks otherwise', async () => {
-    const folder = makeFolder()
-    const { url } = await startHere(folder, { settings: {} })
-    const settings = `
-      select current_setting('synchronous_commit') as commit, current_setting('fsync') as fsync`
-    expect(await query(url, settings)).toEqual([{ commit: 'on', fsync: 'on' }])
-  })
-
   it('starts again after process and server were killed at once', async () => {
     const folder = makeFolder()
     const { owner, server, url } = await startElsewhere(folder)

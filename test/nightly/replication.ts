@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs'
 import { ask, type PostgresServer, prepareServer } from '../support/postgres-server.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -9,13 +10,17 @@ export type Replication = {
   /** Lists both servers, in an order that stays. */
   url: string
   primary(): PostgresServer
-  /** Stops what sends WAL to the standby: what commits from then on is on the primary alone. */
+  standby(): PostgresServer
+  /** Stops what sends WAL to the standby, and continues it: what commits in between is on the primary alone. */
   holdWal(): void
+  releaseWal(): void
   /**
    * Promotes the standby, which waits for no standby of its own then. Resolves when it accepts writes. Stop or
    * kill the primary first.
    */
   promote(): Promise<void>
+  /** Replaces what the former primary holds by a copy of the present one, and starts it as its standby. */
+  rebuildStandby(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -38,28 +43,38 @@ export async function startReplication(
   await primary.start()
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join()
 
-  await standby.run('pg_basebackup', [
-    ...['-d', primary.url, '-R', '-X', 'stream', '-c', 'fast', '--no-sync'],
-  ])
-  await standby.start()
-  // Only now: the standby must not copy the setting, because a promoted one has none to wait for.
-  if (mode === 'synchronous') {
-    await ask(primary.url, "alter system set synchronous_standby_names = '*'")
-    await ask(primary.url, 'select pg_reload_conf()')
+  async function follow(): Promise<void> {
+    const copied = ['-d', primary.url, '-R', '-X', 'stream', '-c', 'fast', '--no-sync']
+    await standby.run('pg_basebackup', copied)
+    await standby.start()
+    // Only now: the standby must not copy the setting, because a promoted one has none to wait for.
+    if (mode === 'synchronous') {
+      await ask(primary.url, "alter system set synchronous_standby_names = '*'")
+      await ask(primary.url, 'select pg_reload_conf()')
+    }
+    await waitUntil(async () => (await readSyncState(primary.url)) === EXPECTED[mode], {
+      what: `the standby follows, ${mode}`,
+      everyMs: 50,
+    })
   }
-  await waitUntil(async () => (await readSyncState(primary.url)) === EXPECTED[mode], {
-    what: `the standby follows, ${mode}`,
-    everyMs: 50,
-  })
+  await follow()
   return {
     url: `postgres://postgres@${hosts}/postgres?target_session_attrs=primary`,
     primary: () => primary,
+    standby: () => standby,
     holdWal: () => primary.signal('SIGSTOP', WAL_SENDER),
+    releaseWal: () => primary.signal('SIGCONT', WAL_SENDER),
     async promote() {
       await standby.run('pg_ctl', ['promote', '-w'])
       const former = primary
       primary = standby
       standby = former
+    },
+    async rebuildStandby() {
+      await standby.kill()
+      rmSync(standby.data, { recursive: true, force: true })
+      standby = prepareServer(bin, folder, standby.port)
+      await follow()
     },
     async stop() {
       await Promise.all([primary.stop(), standby.stop()])

@@ -9,7 +9,7 @@ export type GatewayTap = {
 }
 
 /** Asks the gateway what was asked, and answers with what it says. */
-async function forward(
+export async function forward(
   target: string,
   response: ServerResponse,
   { path, headers, body }: Seen,

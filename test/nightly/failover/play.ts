@@ -6,6 +6,7 @@ import { waitUntil } from '../../support/wait-until.ts'
 import { AT_REST } from '../audit/at-rest.ts'
 import { audit, type Finding } from '../audit/audit.ts'
 import { nameIn } from '../audit/ledgers.ts'
+import type { ReplicationMode } from '../replication.ts'
 import { type Promised, readDatabase, readPromised } from './ledgers.ts'
 import { type Load, repeatAll, startLoad } from './load.ts'
 import { measureOutage } from './requests.ts'
@@ -32,10 +33,17 @@ const PROMISES = AT_REST.filter(({ rule }) =>
   ].includes(rule),
 )
 
-export type Played = {
-  /** How many notifications and refunds were acknowledged when the primary was killed. */
+/** One row of the drill's table. */
+export type Outcome = {
+  mode: string
   acknowledged: number
+  lost: number
+  doubled: number
   outageS: number
+}
+
+export type Played = {
+  outcome: Outcome
   lost: Finding[]
   /** Refunds that had moved money, of which the promoted standby knows nothing. */
   forgotten: string[]
@@ -46,24 +54,33 @@ export type Played = {
 }
 
 /** Kills the primary under load, promotes the standby, and accounts for what was acknowledged and what moved. */
-export async function playFailover(stage: Stage): Promise<Played> {
+export async function playFailover(stage: Stage, mode: ReplicationMode): Promise<Played> {
   const load = startLoad(stage)
   try {
     await untilPromised(stage, load, BEFORE)
-    await loseWal(stage, load)
-    const { acknowledged, lost, forgotten, outageS } = await failOver(stage, load)
+    if (mode === 'asynchronous') await loseWal(stage, load)
+    const { promised, lost, forgotten, outageS } = await failOver(stage, load)
     await pause(AFTER_MS)
     await load.finish(REST_MS)
     // Every order system learns of the loss, and repeats what it was promised.
-    const repeated = await repeatAll(stage, load, REPEAT_MS)
-    await confirmLoss(stage)
-    const { url } = stage.replication.primary()
-    await untilAtRest(url)
-    const atRest = await readPromised(stage, load.orders, [...load.taken, ...repeated], true)
-    const { stored } = await readDatabase(url, NEVER)
+    const repeated = mode === 'asynchronous' ? await repeatAll(stage, load, REPEAT_MS) : []
+    if (mode === 'asynchronous') await confirmLoss(stage)
+    await untilAtRest(stage.replication.primary().url)
+    const taken = [...load.taken, ...repeated]
+    const atRest = await readPromised(stage, load.orders, taken, mode === 'asynchronous')
+    const { stored } = await readDatabase(stage.replication.primary().url, NEVER)
     const findings = audit({ ...UNREAD, ...atRest, stored })
+    const { notifications, refunds: promisedRefunds } = promised.acknowledged
+    const outcome = {
+      mode,
+      acknowledged:
+        new Set(notifications.map(({ sha256 }) => sha256)).size + promisedRefunds.length,
+      lost: lost.length,
+      doubled: findings.filter(({ damage }) => damage === 'doubled').length,
+      outageS,
+    }
     const refunds = countBy(stored.refunds.map(({ status }) => status))
-    return { acknowledged, outageS, lost, forgotten, findings, refunds }
+    return { outcome, lost, forgotten, findings, refunds }
   } finally {
     await load.finish(0)
   }
@@ -118,9 +135,7 @@ async function failOver(stage: Stage, load: Load) {
   const known = new Set(refunds.map(({ id }) => id))
   const { movements } = promised.moved
   const forgotten = movements.flatMap(({ requestId }) => (known.has(requestId) ? [] : requestId))
-  const { notifications, refunds: accepted } = promised.acknowledged
-  const acknowledged = new Set(notifications.map(({ sha256 }) => sha256)).size + accepted.length
-  return { acknowledged, lost, forgotten, outageS: await back }
+  return { promised, lost, forgotten, outageS: await back }
 }
 
 /** An operator says that commits were lost, and then releases every refund that is held: the drill looks at nothing. */

@@ -29,7 +29,7 @@ export function planOrder(n: number): Order {
 }
 
 /** Calls the API; undefined when nothing was answered. */
-async function call(
+export async function call(
   apiUrl: string,
   path: string,
   init: RequestInit = {},
@@ -39,7 +39,7 @@ async function call(
   return await fetch(apiUrl + path, { signal, ...init, headers }).catch(() => undefined)
 }
 
-function requestRefund(
+export function requestRefund(
   apiUrl: string,
   { key, paymentId, amount }: RefundRequest,
 ): Promise<Response | undefined> {

@@ -3,9 +3,10 @@ import { findPort } from '../../support/ports.ts'
 import { controlGateway, type GatewayControl } from '../chaos/gateway.ts'
 import { prepareMember } from '../chaos/processes.ts'
 import { SETTINGS } from '../chaos/services.ts'
-import { type Replication, startReplication } from '../replication.ts'
+import { type Replication, type ReplicationMode, startReplication } from '../replication.ts'
 import { type Drill, type Stops, startDrill } from '../start-drill.ts'
 
+export const PAID = '1000'
 export const ACCOUNT = {
   merchantCode: 'FAILOVER',
   secret: 'failover-signing-secret',
@@ -26,10 +27,15 @@ const REFUND_MODE = { guardsBalance: false, settleMs: 300 }
 /** What has no evidence goes to a person within a drill. */
 const RESOLVE_FOR = { REFUND_RESOLVE_FOR_MS: '20000' }
 
-export const startStage = (bin: string): Promise<Stage> =>
-  startDrill('failover', (folder, stops) => startParts(bin, folder, stops))
+export const startStage = (bin: string, mode: ReplicationMode): Promise<Stage> =>
+  startDrill('failover', (folder, stops) => startParts(bin, mode, folder, stops))
 
-async function startParts(bin: string, folder: string, stops: Stops): Promise<Parts> {
+async function startParts(
+  bin: string,
+  mode: ReplicationMode,
+  folder: string,
+  stops: Stops,
+): Promise<Parts> {
   async function start(name: string, file: string, port: number, env: Record<string, string>) {
     const account = {
       GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode,
@@ -45,7 +51,7 @@ async function startParts(bin: string, folder: string, stops: Stops): Promise<Pa
     bin,
     folder,
     [await findPort(), await findPort()],
-    'asynchronous',
+    mode,
   )
   stops.push(replication.stop)
   const [webPort, workerPort, gatewayPort] = [await findPort(), await findPort(), await findPort()]
@@ -80,6 +86,6 @@ export async function pay(
   transactionId: string,
   paymentId: string,
 ) {
-  const payments = [{ id: paymentId, amount: '1000', paymentMethod: 'CC', status: 'SUCCESS' }]
+  const payments = [{ id: paymentId, amount: PAID, paymentMethod: 'CC', status: 'SUCCESS' }]
   await gateway.send('POST', '/transactions', { transactionId, payments, ipn: { copies: 1 } })
 }

@@ -23,9 +23,11 @@ afterEach(async () => {
 
 const control = makeControl(() => sandbox)
 
+const start = (more: Record<string, string> = {}) =>
+  startServiceProcess({ ...settingsFor(database.url, sandbox.url), ...more })
+
 const startWorker = (timeoutMs: number) =>
-  startServiceProcess({
-    ...settingsFor(database.url, sandbox.url),
+  start({
     ROLE: 'worker',
     GATEWAY_MAX_CONCURRENCY: String(CLAIMS),
     GATEWAY_TIMEOUT_MS: String(timeoutMs),
@@ -37,8 +39,8 @@ const startWorker = (timeoutMs: number) =>
   })
 
 /** Pays 100 for each at the gateway, without a notification. */
-async function payAll(): Promise<void> {
-  for (const transactionId of IDS) {
+async function payAll(ids: readonly string[]): Promise<void> {
+  for (const transactionId of ids) {
     const id = `P-${transactionId}`
     const payment = { id, amount: '100', paymentMethod: 'CC', status: 'SUCCESS' }
     await control('POST', '/transactions', { transactionId, payments: [payment], ipn: false })
@@ -65,7 +67,7 @@ describe('a worker that holds 200 claims', { timeout: 180_000 }, () => {
   it.each(['SIGKILL', 'SIGSTOP'] as const)(
     'and gets %s: another takes all over once it is unseen, not before, and each is applied once',
     async (signal) => {
-      await payAll()
+      await payAll(IDS)
       await control('POST', '/faults', { command: 'QUERY_PT', kind: 'acceptThenHang' })
       const first = await startWorker(20_000)
       await database.sql`
@@ -96,7 +98,7 @@ describe('a worker with 200 refunds in flight that the gateway accepted', {
   timeout: 300_000,
 }, () => {
   it('and is only paused keeps its leases; killed, another sends them once more, and none moves money twice', async () => {
-    await payAll()
+    await payAll(IDS)
     const web = await startTestService(database, sandbox.url, { settings: { ROLE: 'web' } })
     sandbox.setIpnUrl(`${web.url}/ipn`)
     const first = await startWorker(60_000)
@@ -141,3 +143,37 @@ describe('a worker with 200 refunds in flight that the gateway accepted', {
     await web.stop()
   })
 })
+
+it('a process killed in the middle of 1,000 notifications: every acknowledged one is applied after the restart', async () => {
+  const waiting = Array.from({ length: 1_000 }, (_, n) => `KILL-${n}`)
+  await payAll(waiting)
+  const first = await start()
+  const acknowledged: string[] = []
+  const send = async () => {
+    for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
+      const answer = await postIpn(first.url, signIpn({ svc_TransactionID: id })).catch(() => {})
+      if (answer?.status !== 200) continue
+      acknowledged.push(id)
+      if (acknowledged.length === 400) first.child.kill('SIGKILL')
+    }
+  }
+  await Promise.all(Array.from({ length: 50 }, send))
+  expect(await first.ended).toBeNull()
+  expect(acknowledged.length).toBeGreaterThanOrEqual(400)
+  expect(acknowledged.length).toBeLessThan(1000)
+
+  // What the killed process had claimed is due only when its lease expires, after 15 s at least.
+  await database.sql`update transactions set due_at = now() where lease_id is not null`
+  const second = await start()
+  const isOver = async () => (await count('transactions where not final')) === 0
+  await waitUntil(isOver, { what: 'all transactions to be final' })
+  const rows = await database.sql<{ id: string; paid: string; payments: string[] }[]>`
+    select transaction_id as id, t.paid_amount as paid, array_agg(p.payment_id) as payments
+    from transactions as t left join payments as p using (merchant_code, transaction_id) group by 1, 2`
+  const stored = new Map(rows.map((row) => [row.id, row]))
+  for (const id of acknowledged) {
+    expect(stored.get(id)).toEqual({ id, paid: '100', payments: [`P-${id}`] })
+  }
+  second.child.kill('SIGTERM')
+  expect(await second.ended).toBe(0)
+}, 60_000)
