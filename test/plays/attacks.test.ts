@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { requeueUnhandled } from '../../src/maintenance/housekeeping.ts'
-import { syncDue } from '../../src/sync/sync-due.ts'
 import { findInTables, RECEIVER } from '../support/ask.ts'
+import { beginPass } from '../support/begin-pass.ts'
 import { makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import { MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useFreshLab } from '../support/use-started.ts'
@@ -77,25 +77,13 @@ describe('a verified notification', () => {
 
 it("a refund requested while a query is in flight is not sent on that query's answer", async () => {
   const payment = await lab.open()
-  const { ctx } = lab.service
-  let refundId = ''
-  const gateway: typeof ctx.gateway = {
-    ...ctx.gateway,
-    async queryPayments(query, signal) {
-      const call = await ctx.gateway.queryPayments(query, signal)
-      await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '60' })
-      refundId = await lab.ask(payment, '60')
-      return call
-    },
-  }
-  await lab.database.sql`
-    update transactions set due_at = now() - interval '1 s'
-    where transaction_id = ${payment.transactionId}`
-  expect(await syncDue({ ...ctx, gateway })).toBe(1)
-  expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
+  const pass = await beginPass(lab, payment, 'QUERY_PT')
+  await lab.refundAtPortal(payment, '60')
+  const refundId = await lab.ask(payment, '60')
+  await pass.finish()
+  await lab.expectRefund(refundId, 'pending', { attempts: 0 })
   await lab.pass(payment)
-  expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
-  expect(await lab.sent(refundId)).toBe(0)
+  await lab.expectRefund(refundId, 'pending', { attempts: 0, sent: 0 })
 })
 
 it.each([

@@ -10,39 +10,35 @@ const rig = useRefundRig({
 const mode = (ipn: string, settleMs: number | null = 50) =>
   rig.control('PUT', '/refund-mode', { guardsBalance: false, settleMs, ipn })
 
-describe('a refund', () => {
-  it.each(['acceptThenHang', 'acceptThenCode', 'reset'])(
-    'that meets %s once ends succeeded, with the money moved once',
-    async (kind) => {
-      await mode('normal')
-      const payment = await rig.pay()
-      await rig.control('POST', '/faults', { command: 'REFUND', kind, times: 1, code: 33 })
-      const { body } = await rig.refund(payment.id, { amount: '30' })
-      expect(await rig.untilEnded(body.id)).toMatchObject({ status: 'succeeded' })
-      expect(await rig.moved(payment.id)).toEqual(['30'])
-    },
-  )
-})
+it.each(['acceptThenHang', 'acceptThenCode', 'reset'])(
+  'a refund that meets %s once ends succeeded, with the money moved once',
+  async (kind) => {
+    await mode('normal')
+    const payment = await rig.pay()
+    await rig.control('POST', '/faults', { command: 'REFUND', kind, times: 1, code: 33 })
+    const { body } = await rig.refund(payment.id, { amount: '30' })
+    expect(await rig.untilEnded(body.id)).toMatchObject({ status: 'succeeded' })
+    expect(await rig.moved(payment.id)).toEqual(['30'])
+  },
+)
 
-describe('a gateway whose notifications come', () => {
-  it.each(['normal', 'early', 'late', 'twice', 'never'])(
-    '%s: the refund succeeds, and the payment shows it',
-    async (ipn) => {
-      await mode(ipn)
-      const payment = await rig.pay()
-      const { body } = await rig.refund(payment.id, { amount: '30' })
-      expect((await rig.untilEnded(body.id)).status).toBe('succeeded')
-      const shown = async () => (await rig.payment(payment.id)).refundedAmount === '30'
-      await waitUntil(shown, { what: 'the refunded amount of the payment' })
-      // What is only inferred stays reserved.
-      const left = ipn === 'never' ? '40' : '70'
-      const isLeft = async () => (await rig.payment(payment.id)).refundableAmount === left
-      await waitUntil(isLeft, { what: `${left} to be left` })
-      expect(await rig.moved(payment.id)).toEqual(['30'])
-      expect(await rig.sent(body.id)).toBe(1)
-    },
-  )
-})
+it.each(['normal', 'early', 'late', 'twice', 'never'])(
+  'a gateway whose notifications come %s: the refund succeeds, and the payment shows it',
+  async (ipn) => {
+    await mode(ipn)
+    const payment = await rig.pay()
+    const { body } = await rig.refund(payment.id, { amount: '30' })
+    expect((await rig.untilEnded(body.id)).status).toBe('succeeded')
+    const shown = async () => (await rig.payment(payment.id)).refundedAmount === '30'
+    await waitUntil(shown, { what: 'the refunded amount of the payment' })
+    // What is only inferred stays reserved.
+    const left = ipn === 'never' ? '40' : '70'
+    const isLeft = async () => (await rig.payment(payment.id)).refundableAmount === left
+    await waitUntil(isLeft, { what: `${left} to be left` })
+    expect(await rig.moved(payment.id)).toEqual(['30'])
+    expect(await rig.sent(body.id)).toBe(1)
+  },
+)
 
 describe('several refunds of one payment', () => {
   const slow = useRefundRig({

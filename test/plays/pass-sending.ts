@@ -22,12 +22,7 @@ export async function passSending(
     prepareRefund(order) {
       const prepared = ctx.gateway.prepareRefund(order)
       const { bodyHmac } = prepared
-      const record = {
-        command: 'REFUND' as const,
-        bodyHmac,
-        durationMs: 0,
-        httpStatus: undefined,
-      }
+      const record = { command: 'REFUND' as const, bodyHmac, durationMs: 0, httpStatus: undefined }
       return {
         ...prepared,
         send: async (...given) => {

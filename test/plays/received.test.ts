@@ -1,8 +1,6 @@
 import { parse } from 'lossless-json'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { Refund } from '../../src/refunds/view.ts'
-import { readPage } from '../support/api.ts'
 import { findInTables, RECEIVER } from '../support/ask.ts'
 import { listen } from '../support/gateway.ts'
 import { type ListingGateway, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
@@ -29,12 +27,15 @@ async function readStored() {
 }
 
 /** The newest query in the timeline of a transaction. */
-async function readQuery(transactionId: string) {
-  const { data } = await readPage(await lab.api(`/v1/transactions/${transactionId}/timeline`))
-  const queries = z
-    .array(z.object({ type: z.string(), received: z.unknown().optional() }))
-    .parse(data)
-  return queries.findLast(({ type }) => type === 'query')
+const readQuery = async (transactionId: string) =>
+  (await lab.timeline({ transactionId })).findLast(({ type }) => type === 'query')
+
+/** Queries the gateway once, which answers like this, and reads what is stored of it. */
+async function queryAnswered(body: string, status?: number) {
+  const gateway = await startListingGateway(lab)
+  gateway.answer('QUERY_PT', body, status)
+  await gateway.sync('T-1')
+  return await readStored()
 }
 
 const write = (more: object) =>
@@ -51,12 +52,10 @@ describe('the answer to a query', () => {
   })
 
   it('is kept with the members beside its entries, tokens and card numbers masked', async () => {
-    const gateway = await startListingGateway(lab)
     const card = { number: '4111111111111111', payToken: 'clear-token' }
     const entry = makeEntry('p1', { svc_PayToken: 'clear-token', card })
-    gateway.answer('QUERY_PT', write({ svc_ResponseData: [entry], svc_Trace: 'X1', card }))
-    await gateway.sync('T-1')
-    const { received, answer } = await readStored()
+    const body = write({ svc_ResponseData: [entry], svc_Trace: 'X1', card })
+    const { received, answer } = await queryAnswered(body)
     expect(received?.members).toEqual({
       svc_Trace: 'X1',
       card: { number: '411111******1111', payToken: '***' },
@@ -69,11 +68,9 @@ describe('the answer to a query', () => {
   })
 
   it('that refuses is kept with every member', async () => {
-    const gateway = await startListingGateway(lab)
     const refusal = { svc_ResponseCode: 1, svc_ResponseMsg: 'no', svc_ResponseData: { why: 'x' } }
-    gateway.answer('QUERY_PT', JSON.stringify(refusal))
-    await gateway.sync('T-1')
-    expect((await readStored()).received?.members).toEqual({ ...refusal, svc_ResponseCode: '1' })
+    const { received } = await queryAnswered(JSON.stringify(refusal))
+    expect(received?.members).toEqual({ ...refusal, svc_ResponseCode: '1' })
   })
 
   it.each<[string, number, string, object]>([
@@ -97,10 +94,7 @@ describe('the answer to a query', () => {
     ['a code as text', 200, '{"svc_ResponseCode":"0"}', { members: { svc_ResponseCode: '0' } }],
     ['a list', 200, '[1]', { text: '[1]' }],
   ])('that cannot be read is kept: %s', async (_, status, body, kept) => {
-    const gateway = await startListingGateway(lab)
-    gateway.answer('QUERY_PT', body, status)
-    await gateway.sync('T-1')
-    expect((await readStored()).received).toEqual(kept)
+    expect((await queryAnswered(body, status)).received).toEqual(kept)
     expect((await readQuery('T-1'))?.received).toBe(JSON.stringify(kept))
     expect(await lab.transaction('T-1')).toMatchObject({ sync: { attempts: 1 } })
   })
@@ -128,10 +122,7 @@ describe('the answer to a query', () => {
     ['a text', 'é'.repeat(100_000), 200_000],
     ['one too long to be read to its end', 'x'.repeat(1_100_000), 1_048_577],
   ])('of %s is kept as far as 64 KiB go, the rest is counted', async (_, body, atLeast) => {
-    const gateway = await startListingGateway(lab)
-    gateway.answer('QUERY_PT', body)
-    await gateway.sync('T-1')
-    const { received } = await readStored()
+    const { received } = await queryAnswered(body)
     const kept = Buffer.byteLength(received?.text ?? '')
     expect(kept).toBeGreaterThan(LIMIT - 4)
     expect(kept).toBeLessThanOrEqual(LIMIT)
@@ -140,10 +131,8 @@ describe('the answer to a query', () => {
   })
 
   it('a card number across the limit is masked', async () => {
-    const gateway = await startListingGateway(lab)
-    gateway.answer('QUERY_PT', `${'x'.repeat(LIMIT - 11)} 4111111111111111`)
-    await gateway.sync('T-1')
-    expect((await readStored()).received?.text?.slice(-10)).toBe('411111****')
+    const { received } = await queryAnswered(`${'x'.repeat(LIMIT - 11)} 4111111111111111`)
+    expect(received?.text?.slice(-10)).toBe('411111****')
   })
 
   it('one cut off in the middle is kept up to there', async () => {
@@ -164,15 +153,15 @@ describe('the answer to a query', () => {
 })
 
 describe('the answer to a refund', () => {
-  async function sendRefund(body: string, status = 200) {
+  async function sendRefund(body: string, httpStatus = 200) {
     const gateway: ListingGateway = await startListingGateway(lab)
     const payment = await lab.open({ paymentMethod: 'QR' })
     gateway.list(makeEntry(payment.id, { amount: 100, paymentMethod: 'QR' }))
-    gateway.answer('REFUND', body, status)
+    gateway.answer('REFUND', body, httpStatus)
     const asked = await lab.refund(payment.id, { amount: '30', receiver: RECEIVER })
     await gateway.sync(payment.transactionId)
-    const response = await lab.api(`/v1/refunds/${asked.body.id}?include=proof`)
-    return Refund.strict().parse(await response.json())
+    const { status } = await lab.readRefund(asked.body.id)
+    return { status, proof: await lab.proof(asked.body.id) }
   }
 
   it('is in the proof with every member, tokens and the account number masked', async () => {
@@ -186,7 +175,7 @@ describe('the answer to a refund', () => {
       }),
     )
     expect(status).toBe('accepted')
-    expect(proof?.attempts).toMatchObject([
+    expect(proof.attempts).toMatchObject([
       {
         outcome: 'answered',
         received: {
@@ -207,14 +196,14 @@ describe('the answer to a refund', () => {
     const svc_Receiver = Buffer.from(JSON.stringify(RECEIVER)).toString('base64')
     const refused = { svc_ResponseCode: 33, svc_ResponseMsg: 'no', svc_ResponseData: {} }
     const { proof } = await sendRefund(JSON.stringify({ ...refused, svc_Receiver }))
-    expect(proof?.attempts).toMatchObject([{ received: { members: { svc_Receiver: '***' } } }])
+    expect(proof.attempts).toMatchObject([{ received: { members: { svc_Receiver: '***' } } }])
     expect(await findInTables(lab.database, svc_Receiver)).toEqual([])
   })
 
   it('that cannot be read is in the proof as well', async () => {
     const { status, proof } = await sendRefund(`<p>${RECEIVER.accountNumber} busy</p>`, 503)
     expect(status).toBe('unknown')
-    expect(proof?.attempts).toMatchObject([
+    expect(proof.attempts).toMatchObject([
       { outcome: 'unknown', httpStatus: 503, received: { text: '<p>•••• 6789 busy</p>' } },
     ])
   })
@@ -245,8 +234,7 @@ describe('the notification of a failed refund', () => {
   it('leaves the account number in no table and no timeline', async () => {
     const { transactionId } = await fail('70055667788', 'account 70055667788 is closed')
     expect(await findInTables(lab.database, '70055667788')).toEqual([])
-    const { data } = await readPage(await lab.api(`/v1/transactions/${transactionId}/timeline`))
-    expect(data).toContainEqual(
+    expect(await lab.timeline({ transactionId })).toContainEqual(
       expect.objectContaining({ type: 'ipn', message: 'account •••• 7788 is closed' }),
     )
   })

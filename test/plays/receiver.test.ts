@@ -21,9 +21,9 @@ import { emptyTables } from '../support/database.ts'
 import { makeEncryption } from '../support/encryption.ts'
 import { startGatewayTap } from '../support/gateway-tap.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
-import { startTestService } from '../support/service.ts'
+import { startTestService, withConfig } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
-import { useRig, useStarted } from '../support/use-started.ts'
+import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** Accepts requests; a worker is started where one is needed. */
@@ -34,37 +34,35 @@ beforeAll(() => {
 })
 beforeEach(() => emptyTables(rig.database))
 
-describe('a receiver is refused', () => {
-  it('when one of its members is no text of a fit length', async () => {
-    const wrong: [string, unknown][] = [
-      ['accountName', ''],
-      ['accountName', '   '],
-      ['accountName', 'N'.repeat(141)],
-      ['accountName', 'NGUYEN\nVAN A'],
-      ['accountName', 'NGUYEN \ud800'],
-      ['accountName', 5],
-      ['accountName', undefined],
-      ['accountNumber', '\n'],
-      ['accountNumber', '1'.repeat(141)],
-      ['accountNumber', '1234\n5678'],
-      ['accountNumber', '1234\u0000'],
-      ['accountNumber', 123456789],
-      ['accountNumber', null],
-      ['accountNumber', undefined],
-      ['swiftCode', ''],
-      ['swiftCode', 'A'.repeat(141)],
-      ['swiftCode', 'ASCB\tVNVX'],
-      ['swiftCode', undefined],
-      // The gateway knows no such member.
-      ['bankName', 'ACB'],
-    ]
-    const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
-    for (const [field, value] of wrong) {
-      const response = await ask({ url }, id, { receiver: { ...RECEIVER, [field]: value } })
-      const problem = await expectInvalid(response, `receiver.${field}`)
-      expect(JSON.stringify(problem)).not.toContain(RECEIVER.accountNumber)
-    }
-  })
+it('a receiver is refused when one of its members is no text of a fit length', async () => {
+  const wrong: [string, unknown][] = [
+    ['accountName', ''],
+    ['accountName', '   '],
+    ['accountName', 'N'.repeat(141)],
+    ['accountName', 'NGUYEN\nVAN A'],
+    ['accountName', 'NGUYEN \ud800'],
+    ['accountName', 5],
+    ['accountName', undefined],
+    ['accountNumber', '\n'],
+    ['accountNumber', '1'.repeat(141)],
+    ['accountNumber', '1234\n5678'],
+    ['accountNumber', '1234\u0000'],
+    ['accountNumber', 123456789],
+    ['accountNumber', null],
+    ['accountNumber', undefined],
+    ['swiftCode', ''],
+    ['swiftCode', 'A'.repeat(141)],
+    ['swiftCode', 'ASCB\tVNVX'],
+    ['swiftCode', undefined],
+    // The gateway knows no such member.
+    ['bankName', 'ACB'],
+  ]
+  const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
+  for (const [field, value] of wrong) {
+    const response = await ask({ url }, id, { receiver: { ...RECEIVER, [field]: value } })
+    const problem = await expectInvalid(response, `receiver.${field}`)
+    expect(JSON.stringify(problem)).not.toContain(RECEIVER.accountNumber)
+  }
 })
 
 /** Not of the usual form: each member with its path in hints, and in refusals of the strict check. */
@@ -80,8 +78,8 @@ const UNUSUAL: [string, string][] = [
   ['swiftCode', 'Ngân hàng Á Châu'],
 ]
 const USUAL = ['ASCBVNVX', 'ASCBVNVXXXX', 'ASCBVN22']
-const dryRun = (id: string, receiver: unknown, at = url) =>
-  ask({ url: at, query: '?dryRun=true', idempotencyKey: null }, id, { receiver })
+const dryRun = (id: string, receiver: unknown) =>
+  ask({ url, query: '?dryRun=true', idempotencyKey: null }, id, { receiver })
 
 describe('by default a receiver is three texts', () => {
   it('and a preview warns of an unusual one, which is accepted', async () => {
@@ -116,22 +114,15 @@ describe('by default a receiver is three texts', () => {
 })
 
 describe('with REFUND_RECEIVER_CHECK=strict', () => {
-  const strict = useStarted(
-    () =>
-      startTestService(rig.database, rig.sandbox.url, {
-        settings: { ROLE: 'web', REFUND_RECEIVER_CHECK: 'strict' },
-      }),
-    (service) => service.stop(),
-  )
+  const strictly = <T>(run: () => Promise<T>) =>
+    withConfig(rig, { REFUND_RECEIVER_CHECK: 'strict' }, run)
 
   it('an unusual receiver is refused, and every other accepted', async () => {
     const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
     for (const [field, value] of UNUSUAL) {
       const receiver = { ...RECEIVER, [field]: value }
-      for (const response of [
-        await ask({ url: strict.url }, id, { receiver }),
-        await dryRun(id, receiver, strict.url),
-      ]) {
+      for (const request of [() => ask({ url }, id, { receiver }), () => dryRun(id, receiver)]) {
+        const response = await strictly(request)
         const problem = await expectInvalid(response, `receiver.${field}`)
         expect(JSON.stringify(problem)).not.toContain(RECEIVER.accountNumber)
       }
@@ -139,7 +130,7 @@ describe('with REFUND_RECEIVER_CHECK=strict', () => {
     expect(await countRows(rig.database)).toMatchObject({ refunds: 0 })
     for (const swiftCode of USUAL) {
       const body = { amount: '1', receiver: { ...RECEIVER, swiftCode } }
-      await expectTaken(await ask({ url: strict.url }, id, body))
+      await expectTaken(await strictly(() => ask({ url }, id, body)))
     }
   })
 
@@ -148,7 +139,8 @@ describe('with REFUND_RECEIVER_CHECK=strict', () => {
     const body = { receiver: { ...RECEIVER, swiftCode: 'asc bank' } }
     const idempotencyKey = 'before the check'
     const refund = await expectTaken(await ask({ url, idempotencyKey }, id, body))
-    const again = await expectTaken(await ask({ url: strict.url, idempotencyKey }, id, body), true)
+    const request = () => ask({ url, idempotencyKey }, id, body)
+    const again = await expectTaken(await strictly(request), true)
     expect(again.id).toBe(refund.id)
   })
 })

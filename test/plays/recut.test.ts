@@ -1,16 +1,9 @@
 import { expect, it } from 'vitest'
-import { computeSecureHash } from '../../src/gateway/signature.ts'
+import { type Params, sign } from '../support/recut.ts'
 import { MERCHANT, postIpn } from '../support/service.ts'
 import { useFreshLab } from '../support/use-started.ts'
 
 const lab = useFreshLab()
-
-type Params = Record<string, string>
-
-function sign(params: Params): Params {
-  const hash = computeSecureHash(params, MERCHANT.secret, { prefix: 'svc', exclude: [] })
-  return { ...params, svc_SecureHash: hash }
-}
 
 const makeNotification = (paymentId: string, more: Params = {}) => ({
   svc_Amount: '30',
@@ -53,33 +46,23 @@ it('of two readings of an external refund growth shows one, which ends the other
   const { url } = lab.service
   for (const one of [genuine, cut]) expect((await postIpn(url, one)).status).toBe(200)
   for (const one of [payment, other]) await lab.pass(one)
-  const refundable = async (id: string) => (await lab.payment(id)).refundableAmount
-  expect([await refundable(payment.id), await refundable(other.id)]).toEqual(['70', '70'])
-  await lab.control('PATCH', `/payments/${payment.id}`, { refundedAmount: '30' })
-  await lab.pass(payment)
-  await lab.pass(other)
-  expect([await refundable(payment.id), await refundable(other.id)]).toEqual(['70', '100'])
+  expect([await lab.left(payment), await lab.left(other)]).toEqual(['70', '70'])
+  await lab.change(payment, { refundedAmount: '30' })
+  for (const one of [payment, other]) await lab.pass(one)
+  expect([await lab.left(payment), await lab.left(other)]).toEqual(['70', '100'])
 })
 
 it('an old failure with one unsigned member added does not throw a decided success back', async () => {
-  const payment = await lab.open()
-  const { body } = await lab.refund(payment.id, { amount: '30' })
-  const id = String(body.id)
-  const failure = sign(
-    makeNotification(payment.id, {
-      svc_RequestID: id,
-      svc_ResponseCode: '33',
-      svc_ResponseMsg: 'Failed',
-    }),
-  )
+  const { payment, refundId } = await lab.openAsked()
+  const more = { svc_RequestID: refundId, svc_ResponseCode: '33', svc_ResponseMsg: 'Failed' }
+  const failure = sign(makeNotification(payment.id, more))
   const { url } = lab.service
   expect((await postIpn(url, failure)).status).toBe(200)
   await lab.pass(payment)
   await lab.database.sql`
     update refunds set status = 'succeeded', matched = false, due_at = null, review = null,
-      failure_source = null, failure_reason = null, failure_code = null where refund_id = ${id}`
+      failure_source = null, failure_reason = null, failure_code = null where refund_id = ${refundId}`
   expect((await postIpn(url, { ...failure, note: 'x' })).status).toBe(200)
   await lab.pass(payment)
-  const [refund] = await lab.database.sql`select status from refunds`
-  expect(refund).toEqual({ status: 'succeeded' })
+  expect(await lab.status(refundId)).toBe('succeeded')
 })

@@ -1,8 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../src/maintenance/rechecks.ts'
-import { Refund } from '../../src/refunds/view.ts'
-import { readPage } from '../support/api.ts'
-import type { LabPayment } from '../support/refund-lab.ts'
 import { readItem } from '../support/sync.ts'
 import { useFreshLab } from '../support/use-started.ts'
 
@@ -11,22 +8,13 @@ const WEEK_MS = 604_800_000
 const lab = useFreshLab()
 
 /** Requests a refund of 30, as long ago as is given. */
-async function requestedBefore(ms: number): Promise<{ payment: LabPayment; id: string }> {
+async function requestedBefore(ms: number) {
   const { payment, refundId: id } = await lab.openAsked()
-  await lab.database.sql`
-    update refunds set requested_at = requested_at - ${ms}::float8 * interval '1 millisecond'
-    where refund_id = ${id}`
+  await lab.ageRequest(id, ms)
   return { payment, id }
 }
 
 const EXPIRED = { failureSource: 'service', failureReason: 'not_sent_in_time', status: 'failed' }
-
-/** Calls that end without an answer while it runs. */
-async function withoutAnswers(work: () => Promise<void>): Promise<void> {
-  await lab.fault('http500', { command: '*', times: 100 })
-  await work()
-  await lab.control('DELETE', '/faults')
-}
 
 describe('a refund that was not sent within REFUND_SEND_WITHIN_MS', () => {
   it('fails when the gateway answers again, and is not sent', async () => {
@@ -41,7 +29,8 @@ describe('a refund that was not sent within REFUND_SEND_WITHIN_MS', () => {
 
   it('fails while queries have no answer', async () => {
     const { payment, id } = await requestedBefore(WEEK_MS)
-    await withoutAnswers(() => lab.pass(payment))
+    await lab.fault('http500', { command: '*', times: 100 })
+    await lab.pass(payment)
     expect(await lab.row(id)).toMatchObject(EXPIRED)
   })
 
@@ -56,14 +45,11 @@ describe('a refund that was not sent within REFUND_SEND_WITHIN_MS', () => {
       code: 'not_sent_in_time',
       message: `not sent within ${WEEK_MS} ms (REFUND_SEND_WITHIN_MS)`,
     }
-    const shown = Refund.parse(await (await lab.api(`/v1/refunds/${id}`)).json())
-    expect(shown.failure).toEqual(failure)
-    const [event] = await lab.database.sql`
-      select data from event_outbox where type = 'refund.updated' and data ->> 'id' = ${id}`
-    expect(event?.data).toMatchObject({ status: 'failed', failure })
-    const timeline = await lab.api(`/v1/transactions/${payment.transactionId}/timeline`)
-    const { data } = await readPage(timeline)
-    expect(data.at(-1)).toMatchObject({ refundId: id, after: 'failed', cause: failure.message })
+    expect((await lab.readRefund(id)).failure).toEqual(failure)
+    const data = { status: 'failed', failure }
+    expect(await lab.lastEvent(id)).toMatchObject({ type: 'refund.updated', data })
+    const [last] = (await lab.timeline(payment)).slice(-1)
+    expect(last).toMatchObject({ refundId: id, after: 'failed', cause: failure.message })
     expect(await reconcileUnqueried(lab.service.ctx)).toBe(0)
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(0)
@@ -75,14 +61,14 @@ describe('a refund that was not sent within REFUND_SEND_WITHIN_MS', () => {
     await lab.database.sql`
       update transactions set lease_id = gen_random_uuid(), due_at = now() + interval '1 hour'`
     await reconcileUnqueried(lab.service.ctx)
-    expect(await lab.row(id)).toMatchObject({ status: 'pending' })
+    await lab.expectRefund(id, 'pending')
   })
 
   it('succeeds if the gateway has notified its success in the meantime', async () => {
     const { payment, id } = await requestedBefore(WEEK_MS)
     await lab.notify(payment, id, '30')
     await reconcileUnqueried(lab.service.ctx)
-    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', attempts: 0 })
+    await lab.expectRefund(id, 'succeeded', { attempts: 0 })
   })
 
   it('is sent a moment before', async () => {
@@ -96,7 +82,7 @@ describe('a refund that was not sent within REFUND_SEND_WITHIN_MS', () => {
     const { payment, id } = await requestedBefore(0)
     await lab.fault('acceptThenReset')
     await lab.pass(payment)
-    await lab.database.sql`update refunds set requested_at = requested_at - interval '60 days'`
+    await lab.ageRequest(id, 60 * 86_400_000)
     await reconcileUnqueried(lab.service.ctx)
     await lab.pass(payment)
     expect(await lab.status(id)).not.toBe('failed')

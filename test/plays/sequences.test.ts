@@ -24,34 +24,28 @@ async function expectSumsAgree(payment: LabPayment): Promise<void> {
   expect(Number(refundedAmount)).toBe(sum(ledger))
 }
 
-async function portalRefund(payment: LabPayment, amount: string): Promise<void> {
-  await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount })
-}
-
-describe('two refunds of equal amount', () => {
-  it('with one answer lost: a delta proves neither, until their notifications do', async () => {
-    const payment = await lab.open()
-    const first = await lab.send(payment, '30')
-    await lab.fault('acceptThenReset')
-    const second = await lab.send(payment, '30')
-    expect([await lab.status(first), await lab.status(second)]).toEqual(['accepted', 'unknown'])
-    await lab.passSettled(payment, second)
-    expect([await lab.status(first), await lab.status(second)]).toEqual(['accepted', 'unknown'])
-    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
-    await lab.passSettled(payment, first)
-    expect([await lab.status(first), await lab.status(second)]).toEqual(['accepted', 'unknown'])
-    for (const refundId of [first, second]) await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
-    expect([await lab.status(first), await lab.status(second)]).toEqual(['succeeded', 'succeeded'])
-    expect(await lab.sent(second)).toBe(1)
-    await expectSumsAgree(payment)
-  })
+it('two refunds of equal amount with one answer lost: a delta proves neither, until their notifications do', async () => {
+  const payment = await lab.open()
+  const first = await lab.send(payment, '30')
+  await lab.fault('acceptThenReset')
+  const second = await lab.send(payment, '30')
+  expect([await lab.status(first), await lab.status(second)]).toEqual(['accepted', 'unknown'])
+  await lab.passSettled(payment, second)
+  expect([await lab.status(first), await lab.status(second)]).toEqual(['accepted', 'unknown'])
+  expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+  await lab.passSettled(payment, first)
+  expect([await lab.status(first), await lab.status(second)]).toEqual(['accepted', 'unknown'])
+  for (const refundId of [first, second]) await lab.notify(payment, refundId, '30')
+  await lab.pass(payment)
+  expect([await lab.status(first), await lab.status(second)]).toEqual(['succeeded', 'succeeded'])
+  expect(await lab.sent(second)).toBe(1)
+  await expectSumsAgree(payment)
 })
 
 describe('a portal refund of the same amount while ours is open', () => {
   it('notified before its delta is seen is matched to it, and ours stays open', async () => {
     const { payment, refundId } = await lab.openSent()
-    await portalRefund(payment, '30')
+    await lab.refundAtPortal(payment, '30')
     await lab.passNotified(payment, 'portal-1', '30')
     expect(await lab.status(refundId)).toBe('accepted')
     await lab.passSettled(payment, refundId)
@@ -61,15 +55,14 @@ describe('a portal refund of the same amount while ours is open', () => {
 
   it('notified after its delta was matched to ours: ours needs review until it is notified', async () => {
     const { payment, refundId } = await lab.openSent()
-    await portalRefund(payment, '30')
+    await lab.refundAtPortal(payment, '30')
     await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.expectRefund(refundId, 'succeeded', { inferred: true })
     await lab.passNotified(payment, 'portal-1', '30')
-    expect(await lab.status(refundId)).toBe('needs_review')
-    expect(await lab.left(payment)).toBe('40')
+    await lab.expectRefund(refundId, 'needs_review', { left: '40' })
     await lab.settle(refundId)
     await lab.passNotified(payment, refundId, '30')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+    await lab.expectRefund(refundId, 'succeeded', { matched: true })
     await expectSumsAgree(payment)
   })
 })
@@ -78,7 +71,7 @@ describe('a portal refund between request and send', () => {
   it('that leaves too little fails ours by our own check, and nothing is sent', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '80')
-    await portalRefund(payment, '50')
+    await lab.refundAtPortal(payment, '50')
     await lab.pass(payment)
     expect(await lab.readRefund(refundId)).toMatchObject({
       status: 'failed',
@@ -92,7 +85,7 @@ describe('a portal refund between request and send', () => {
     const payment = await lab.open()
     const first = await lab.send(payment, '60')
     const second = await lab.ask(payment, '40')
-    await portalRefund(payment, '30')
+    await lab.refundAtPortal(payment, '30')
     await lab.passNotified(payment, 'portal-1', '30')
     expect([await lab.status(first), await lab.status(second)]).toEqual(['accepted', 'failed'])
     expect(await lab.sent(second)).toBe(0)
@@ -102,7 +95,7 @@ describe('a portal refund between request and send', () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '80')
     await lab.show(payment, '0')
-    await portalRefund(payment, '50')
+    await lab.refundAtPortal(payment, '50')
     await lab.passNotified(payment, 'portal-1', '50')
     expect(await lab.readRefund(refundId)).toMatchObject({ status: 'failed' })
     expect(await lab.sent(refundId)).toBe(0)
@@ -116,7 +109,7 @@ describe('a delta', () => {
     await lab.mode({ countsUnsettled: true })
     const { payment, refundId } = await lab.openSent()
     await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.expectRefund(refundId, 'succeeded', { inferred: true })
     await lab.settle(refundId, 'failure')
     await lab.pass(payment)
     await lab.pass(payment)
@@ -145,7 +138,7 @@ describe('a delta', () => {
     expect(await lab.left(payment)).toBe('70')
     expect((await lab.refund(payment.id, { amount: '71' })).status).toBe(409)
     const all = await lab.send(payment, '70')
-    expect([await lab.status(all), await lab.sent(all)]).toEqual(['pending', 0])
+    await lab.expectRefund(all, 'pending', { sent: 0 })
   })
 })
 
@@ -212,11 +205,11 @@ it('a refund that does not fit only because the delta of accepted ones is not ma
   ]
   for (const refundId of [first, second]) {
     await lab.passSettled(payment, refundId)
-    expect(await lab.row(third)).toMatchObject({ status: 'pending', attempts: 0 })
+    await lab.expectRefund(third, 'pending', { attempts: 0 })
     await lab.notify(payment, refundId, '30')
   }
   await lab.pass(payment)
-  expect(await lab.row(third)).toMatchObject({ status: 'accepted' })
+  await lab.expectRefund(third, 'accepted')
   await lab.passSettled(payment, third)
   expect(await lab.moved(payment.id)).toEqual(['30', '30', '30'])
   expect(await lab.status(third)).toBe('succeeded')

@@ -1,35 +1,28 @@
 import { describe, expect, it } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { CONFIRM_MS, RESEND_MS, RESOLVE_MS } from '../support/refund-lab.ts'
-import { startTestService } from '../support/service.ts'
 import { useFreshLab, useRefundLab } from '../support/use-started.ts'
 
 const lab = useFreshLab()
 
 const FAULTS = ['acceptThenReset', 'reset']
 
-describe('a refund that was refused', () => {
-  it('on the resend after an attempt without an answer never fails by that code', async () => {
-    const { payment, refundId } = await lab.openSent('acceptThenReset')
-    await lab.fault('code', { code: 33 })
-    await lab.age(refundId, RESEND_MS)
-    await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({
-      status: 'unknown',
-      attempts: 2,
-      refusedCode: null,
-    })
-    await lab.age(refundId, CONFIRM_MS)
-    await lab.fault('code', { code: 33 })
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('unknown')
-  })
+it('a refund that was refused on the resend after an attempt without an answer never fails by that code', async () => {
+  const { payment, refundId } = await lab.openSent('acceptThenReset')
+  await lab.fault('code', { code: 33 })
+  await lab.age(refundId, RESEND_MS)
+  await lab.pass(payment)
+  await lab.expectRefund(refundId, 'unknown', { attempts: 2, refusedCode: null })
+  await lab.age(refundId, CONFIRM_MS)
+  await lab.fault('code', { code: 33 })
+  await lab.pass(payment)
+  expect(await lab.status(refundId)).toBe('unknown')
 })
 
 describe('a refund without an answer', () => {
   it.each(FAULTS)('after %s is sent again only later, under the same id', async (kind) => {
     const { payment, refundId } = await lab.openSent(kind)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', unanswered: true })
+    await lab.expectRefund(refundId, 'unknown', { unanswered: true })
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
     await lab.age(refundId, RESEND_MS)
@@ -47,8 +40,7 @@ describe('a refund without an answer', () => {
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
     await lab.passSettled(payment, refundId)
-    expect(await lab.sent(refundId)).toBe(1)
-    expect(await lab.status(refundId)).toBe('succeeded')
+    await lab.expectRefund(refundId, 'succeeded', { sent: 1 })
   })
 
   it('is not sent again beside an unmatched delta', async () => {
@@ -64,36 +56,31 @@ describe('a refund without an answer', () => {
     const { payment, refundId } = await lab.openSent('reset')
     await lab.age(refundId, RESOLVE_MS)
     await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('needs_review')
-    expect(await lab.left(payment)).toBe('70')
-    expect(await lab.sent(refundId)).toBe(1)
+    await lab.expectRefund(refundId, 'needs_review', { sent: 1, left: '70' })
   })
 })
 
-describe('an accepted refund', () => {
-  it('that does not end stays accepted, and is a disagreement once', async () => {
-    const { payment, refundId } = await lab.openSent()
-    expect(await lab.status(refundId)).toBe('accepted')
-    await lab.age(refundId, RESOLVE_MS)
-    await lab.pass(payment)
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('accepted')
-    expect(await lab.disagreements(payment)).toEqual(['refund_without_end'])
-    expect(await lab.sent(refundId)).toBe(1)
-  })
+it('an accepted refund that does not end stays accepted, and is a disagreement once', async () => {
+  const { payment, refundId } = await lab.openSent()
+  expect(await lab.status(refundId)).toBe('accepted')
+  await lab.age(refundId, RESOLVE_MS)
+  await lab.pass(payment)
+  await lab.pass(payment)
+  expect(await lab.status(refundId)).toBe('accepted')
+  expect(await lab.disagreements(payment)).toEqual(['refund_without_end'])
+  expect(await lab.sent(refundId)).toBe(1)
 })
 
 describe('before sending', () => {
   it('a query without an answer leaves the refund pending, and nothing is sent', async () => {
     const { refundId } = await lab.openSent('http500', { command: 'QUERY_PT' })
     // One step of its backoff: it is not queried again immediately, without end.
-    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0, polls: 1 })
-    expect(await lab.sent(refundId)).toBe(0)
+    await lab.expectRefund(refundId, 'pending', { attempts: 0, polls: 1, sent: 0 })
   })
 
   it('a payment that has failed since fails the refund', async () => {
     const { payment, refundId } = await lab.openAsked()
-    await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
+    await lab.change(payment, { status: 'FAILED' })
     await lab.pass(payment)
     expect(await lab.readRefund(refundId)).toMatchObject({
       status: 'failed',
@@ -107,7 +94,7 @@ describe('before sending', () => {
     async (paymentMethod) => {
       const payment = await lab.open({ paymentMethod })
       const refundId = await lab.ask(payment, '30')
-      await lab.control('PATCH', `/payments/${payment.id}`, { paymentMethod: 'QR' })
+      await lab.change(payment, { paymentMethod: 'QR' })
       await lab.pass(payment)
       expect(await lab.readRefund(refundId)).toMatchObject({
         status: 'failed',
@@ -120,34 +107,25 @@ describe('before sending', () => {
   it('one that needs a receiver now waits while growth of the payment may be its own', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '30')
-    await lab.control('PATCH', `/payments/${payment.id}`, { paymentMethod: 'QR' })
+    await lab.change(payment, { paymentMethod: 'QR' })
     await lab.passShowing(payment, '30')
-    expect([await lab.status(refundId), await lab.sent(refundId)]).toEqual(['pending', 0])
+    await lab.expectRefund(refundId, 'pending', { sent: 0 })
   })
 })
 
-describe('with refunds disabled', () => {
-  it('no refund without a recorded attempt is sent, and those in progress are resolved', async () => {
-    const [waiting, going] = [await lab.open(), await lab.open()]
-    await lab.fault('reset')
-    const sent = await lab.send(going, '30')
-    const unsent = await lab.ask(waiting, '30')
-    const off = await startTestService(lab.database, lab.sandbox.url, {
-      settings: { ROLE: 'web', REFUNDS_ENABLED: 'false' },
-    })
-    try {
-      await lab.age(sent, RESEND_MS)
-      await lab.database.sql`update transactions set due_at = now()`
-      await lab.database.sql`update refunds set due_at = now()`
-      expect(await syncDue(off.ctx)).toBe(2)
-      expect(await lab.status(unsent)).toBe('pending')
-      expect(await lab.sent(unsent)).toBe(0)
-      expect(await lab.status(sent)).toBe('accepted')
-      expect(await lab.sent(sent)).toBe(2)
-    } finally {
-      await off.stop()
-    }
-  })
+it('with refunds disabled no refund without a recorded attempt is sent, and those in progress are resolved', async () => {
+  const [waiting, going] = [await lab.open(), await lab.open()]
+  await lab.fault('reset')
+  const sent = await lab.send(going, '30')
+  const unsent = await lab.ask(waiting, '30')
+  await lab.age(sent, RESEND_MS)
+  await lab.database.sql`update transactions set due_at = now()`
+  await lab.database.sql`update refunds set due_at = now()`
+  const { ctx } = lab.service
+  const off = { ...ctx, config: { ...ctx.config, REFUNDS_ENABLED: false } }
+  expect(await syncDue(off)).toBe(2)
+  await lab.expectRefund(unsent, 'pending', { sent: 0 })
+  await lab.expectRefund(sent, 'accepted', { sent: 2 })
 })
 
 describe('where the gateway does not refuse repeated ids', () => {

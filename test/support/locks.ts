@@ -28,6 +28,23 @@ export async function waitUntilBlocked(database: TestDatabase, sessions = 1): Pr
   expect(blocked, 'sessions that wait for a lock').toBeGreaterThanOrEqual(sessions)
 }
 
+/** Starts all of this while `hold` keeps a lock that each waits for in turn, and then lets it go on together. */
+export async function atOnce<T>(
+  database: TestDatabase,
+  hold: (held: Sql) => Promise<unknown>,
+  starts: readonly (() => Promise<T>)[],
+): Promise<T[]> {
+  return await whileUncommitted(database, hold, async (commit) => {
+    const running: Promise<T>[] = []
+    for (const start of starts) {
+      running.push(start())
+      await waitUntilBlocked(database, running.length)
+    }
+    await commit()
+    return await Promise.all(running)
+  })
+}
+
 /** Waits for the work to end; fails as soon as it waits for a lock. */
 export async function expectUnblocked<T>(database: TestDatabase, work: Promise<T>): Promise<T> {
   let ended = false

@@ -1,5 +1,6 @@
+import { expect } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
-import { type Asked, post } from './ask.ts'
+import { type Asked, expectTaken, post } from './ask.ts'
 import type { LabPayment, RefundLab } from './refund-lab.ts'
 import { makeTransaction, notifyOf } from './sync.ts'
 
@@ -38,6 +39,24 @@ export async function payOrder(
   await syncDue(lab.service.ctx)
   return { transactionId, payments: list.map(({ id }) => ({ id, transactionId })) }
 }
+
+/** Two payments of 100 of one transaction. */
+export const TWICE = [{ amount: '100' }, { amount: '100' }]
+
+/** One of the payments of an order. */
+export const pick = ({ payments }: PaidOrder, place = 0): LabPayment =>
+  payments[place] ?? expect.fail('no such payment')
+
+/** Two transactions of one order. */
+export const payBoth = async (lab: RefundLab) =>
+  [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')] as const
+
+/** Requests a surplus refund, which is taken. */
+export const takeSurplus = async (
+  lab: RefundLab,
+  { transactionId }: { transactionId: string },
+  body?: unknown,
+) => await expectTaken(await askSurplus(lab, transactionId, body))
 
 /** Requests a surplus refund. */
 export const askSurplus = (

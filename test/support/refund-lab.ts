@@ -1,9 +1,13 @@
+import { expect } from 'vitest'
+import { z } from 'zod'
+import { ExternalRefund } from '../../src/refunds/external-view.ts'
 import type { RefundRow } from '../../src/refunds/lifecycle.ts'
 import { lockRefundRows } from '../../src/refunds/lock-refunds.ts'
+import { Refund } from '../../src/refunds/view.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
-import { withKey } from './api.ts'
+import { readPage, withKey } from './api.ts'
 import { type RefundRig, startRefundRig } from './refunds.ts'
-import { MERCHANT, postIpn, type RigOptions, signIpn } from './service.ts'
+import { MERCHANT, postIpn, type RigOptions, signIpn, withConfig } from './service.ts'
 import { waitUntil } from './wait-until.ts'
 
 /** `REFUND_CONFIRM_FAILED_MS`, `REFUND_RESOLVE_FOR_MS` and `REFUND_RESEND_AFTER_MS` of a lab. */
@@ -26,57 +30,15 @@ export type NotificationOverrides = {
   reference?: string
 }
 
+/** What is expected of a refund: facts of its row, how often it was sent, and what is left of its payment. */
+export type RefundFacts = Partial<RefundRow> & { sent?: number; left?: string }
+
 /** A refund rig whose syncs the test runs itself: nothing happens between two calls of the test. */
-export type RefundLab = RefundRig & {
-  /** Creates a payment known to the service, in an idle transaction. */
-  open(options?: LabPaymentOptions): Promise<LabPayment>
-  /** Requests a refund, without a sync. */
-  ask(payment: LabPayment, amount: string): Promise<string>
-  /** Syncs the transaction once, with all of its refunds due and no other transaction due. */
-  pass(payment: LabPayment): Promise<void>
-  /** Requests a refund, and syncs once to send it. */
-  send(payment: LabPayment, amount: string): Promise<string>
-  /** Opens a payment of 100, and requests a refund of 30 of it, without a sync. */
-  openAsked(): Promise<LabRefund>
-  /** The same, and syncs once to send it; by default no fault hinders that. */
-  openSent(fault?: string, more?: object): Promise<LabRefund>
-  /** Notifies, shows or settles as the methods of that name do, and syncs. */
-  passNotified(...notified: Parameters<RefundLab['notify']>): Promise<void>
-  passShowing(payment: LabPayment, refundedAmount: string | null): Promise<void>
-  passSettled(payment: LabPayment, refundId: string): Promise<void>
-  /** Syncs, and once more `REFUND_CONFIRM_FAILED_MS` later: two answers, apart. */
-  passTwice(payment: LabPayment, refundId: string): Promise<void>
-  row(refundId: string): Promise<RefundRow>
-  /** The stored status of a refund, `sending` included. */
-  status(refundId: string): Promise<RefundRow['status']>
-  /** What is left to refund of a payment. */
-  left(payment: { id: string }): Promise<string>
-  /** Posts JSON to a path below `/v1`. */
-  post(path: string, body: object, key?: string): Promise<Response>
-  /** Moves the times of a refund's attempts, of its failure and of what answers have shown of it back by `ms`. */
-  age(refundId: string, ms: number): Promise<void>
-  /** Kinds of the payment's discrepancies, oldest first. */
-  disagreements(payment: LabPayment): Promise<string[]>
-  /** Delivers the gateway's notification of a refund, and requires its acknowledgement. */
-  notify(
-    payment: LabPayment,
-    refundId: string,
-    amount: string,
-    overrides?: NotificationOverrides,
-  ): Promise<void>
-  /** Settles a refund at the gateway; its notification, if the mode sends any, is acknowledged. */
-  settle(refundId: string, outcome?: 'success' | 'failure'): Promise<void>
-  mode(mode: object): Promise<void>
-  fault(kind: string, more?: object): Promise<void>
-  /** Makes QUERY_PT show this refunded amount instead of the actual one; null for the actual one. */
-  show(payment: LabPayment, refundedAmount: string | null): Promise<void>
-  /** No longer lists the payment, in two answers a minute apart. */
-  lose(payment: LabPayment): Promise<void>
-}
+export type RefundLab = Awaited<ReturnType<typeof startRefundLab>>
 
 const SILENT = { guardsBalance: false, settleMs: null, ipn: 'never' } as const
 
-export async function startRefundLab(options: RigOptions = {}): Promise<RefundLab> {
+export async function startRefundLab(options: RigOptions = {}) {
   const rig = await startRefundRig({
     ...options,
     settings: {
@@ -88,10 +50,62 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
     refundMode: SILENT,
   })
   const { sql } = rig.database
-  const mode = async (more: object) => {
-    await rig.control('PUT', '/refund-mode', { ...SILENT, ...more })
-  }
+  /** Creates a payment known to the service, in an idle transaction. */
+  const open = (payment?: LabPaymentOptions) => openPayment(rig, payment)
+  /** Syncs the transaction once, with all of its refunds due and no other transaction due. */
   const pass = (payment: LabPayment) => syncOnce(rig, payment)
+  /** Requests a refund, without a sync. */
+  const ask = async ({ id }: LabPayment, amount: string) =>
+    (await rig.refund(id, { amount })).body.id
+  /** Requests a refund, and syncs once to send it. */
+  const send = async (payment: LabPayment, amount: string) => {
+    const refundId = await ask(payment, amount)
+    await pass(payment)
+    return refundId
+  }
+  /** Opens a payment of 100, and requests a refund of 30 of it, without a sync. */
+  const openAsked = async (): Promise<LabRefund> => {
+    const payment = await open()
+    return { payment, refundId: await ask(payment, '30') }
+  }
+  const fault = async (kind: string, more: object = {}) => {
+    await rig.control('POST', '/faults', { command: 'REFUND', kind, times: 1, ...more })
+  }
+  /** The same, and syncs once to send it; by default no fault hinders that. */
+  const openSent = async (kind?: string, more?: object): Promise<LabRefund> => {
+    const asked = await openAsked()
+    if (kind) await fault(kind, more)
+    await pass(asked.payment)
+    return asked
+  }
+  /** Changes a payment at the gateway. */
+  const change = async ({ id }: LabPayment, to: object) => {
+    await rig.control('PATCH', `/payments/${id}`, to)
+  }
+  /** Makes QUERY_PT show this refunded amount instead of the actual one; null for the actual one. */
+  const show = (payment: LabPayment, refundedAmount: string | null) =>
+    change(payment, { refundedAmountShown: refundedAmount })
+  const passShowing = async (payment: LabPayment, refundedAmount: string | null) => {
+    await show(payment, refundedAmount)
+    await pass(payment)
+  }
+  /** Settles a refund at the gateway; its notification, if the mode sends any, is acknowledged. */
+  const settle = async (refundId: string, outcome: 'success' | 'failure' = 'success') => {
+    await rig.control('POST', `/refunds/${refundId}/settle`, { outcome })
+  }
+  /** Delivers the gateway's notification of a refund, and requires its acknowledgement. */
+  const notify = (
+    payment: LabPayment,
+    refundId: string,
+    amount: string,
+    overrides?: NotificationOverrides,
+  ) => notifyRefund(rig, payment, refundId, amount, overrides)
+  /** Notifies as `notify` does, and syncs. */
+  const passNotified = async (payment: LabPayment, ...notified: Notified) => {
+    await notify(payment, ...notified)
+    await pass(payment)
+  }
+  /** Moves the times of a refund's attempts, of its failure and of what answers have shown of it back by `ms`. */
   const age = async (refundId: string, ms: number) => {
     await sql`
       update refunds set
@@ -107,87 +121,150 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
       update payments set refunded_fell_at = refunded_fell_at - ${ms}::float8 * interval '1 millisecond'
       where payment_id = (select payment_id from refunds where refund_id = ${refundId})`
   }
-  const ask = async ({ id }: LabPayment, amount: string) =>
-    (await rig.refund(id, { amount })).body.id
-  const openAsked = async () => {
-    const payment = await openPayment(rig)
-    return { payment, refundId: await ask(payment, '30') }
+  /** Syncs, and once more `REFUND_CONFIRM_FAILED_MS` later: two answers, apart. */
+  const passTwice = async (payment: LabPayment, refundId: string) => {
+    await pass(payment)
+    await age(refundId, rig.service.ctx.config.REFUND_CONFIRM_FAILED_MS)
+    await pass(payment)
   }
-  const settle = async (refundId: string, outcome = 'success') => {
-    await rig.control('POST', `/refunds/${refundId}/settle`, { outcome })
-  }
-  const fault = async (kind: string, more: object = {}) => {
-    await rig.control('POST', '/faults', { command: 'REFUND', kind, times: 1, ...more })
-  }
-  const show = async ({ id }: LabPayment, refundedAmount: string | null) => {
-    await rig.control('PATCH', `/payments/${id}`, { refundedAmountShown: refundedAmount })
+  const row = (refundId: string) => readRow(rig, refundId)
+  /** What is left to refund of a payment. */
+  const left = async ({ id }: { id: string }) => (await rig.payment(id)).refundableAmount
+  /** Requires this stored status of a refund, `sending` included, and these facts. */
+  const expectRefund = async (
+    refundId: string,
+    status: RefundRow['status'],
+    { sent, left: rest, ...facts }: RefundFacts = {},
+  ) => {
+    const stored = await row(refundId)
+    const seen = {
+      ...stored,
+      ...(sent === undefined ? {} : { sent: await rig.sent(refundId) }),
+      ...(rest === undefined ? {} : { left: await left({ id: stored.paymentId }) }),
+    }
+    expect(seen).toMatchObject({
+      ...{ status, ...facts },
+      ...(sent === undefined ? {} : { sent }),
+      ...(rest === undefined ? {} : { left: rest }),
+    })
   }
   return {
     ...rig,
-    open: (payment) => openPayment(rig, payment),
-    ask,
-    pass,
-    async send(payment, amount) {
-      const refundId = await ask(payment, amount)
-      await pass(payment)
-      return refundId
+    ...{ open, ask, send, pass, openAsked, openSent, fault, change, show, passShowing },
+    ...{ settle, notify, passNotified, age, passTwice, row, left, expectRefund },
+    /** The same, and the refunded amount shows it, from which its success is inferred. */
+    async openInferred(...fault: Parameters<typeof openSent>): Promise<LabRefund> {
+      const sent = await openSent(...fault)
+      await passShowing(sent.payment, '30')
+      await expectRefund(sent.refundId, 'succeeded', { inferred: true })
+      return sent
     },
-    openAsked,
-    async openSent(kind, more) {
-      const asked = await openAsked()
-      if (kind) await fault(kind, more)
-      await pass(asked.payment)
-      return asked
+    /** The same, and its success is notified, and the refunded amount shows it: it is matched. */
+    async openMatched(): Promise<LabRefund> {
+      const sent = await openSent()
+      await show(sent.payment, '30')
+      await passNotified(sent.payment, sent.refundId, '30')
+      await expectRefund(sent.refundId, 'succeeded', { matched: true, inferred: false })
+      return sent
     },
-    async passNotified(payment, ...notified) {
-      await notifyRefund(rig, payment, ...notified)
-      await pass(payment)
+    /** Delivers a verified success of 30 with a member that no table lists. */
+    async notifyUndocumented({ id }: LabPayment, requestId = 'portal-1', channel = 'portal') {
+      const members = {
+        ...{ svc_Command: 'REFUND', svc_RequestID: requestId, svc_PaymentID: id },
+        ...{ svc_Amount: 30, svc_ResponseCode: 0, svc_Channel: channel },
+      }
+      const { status } = await postIpn(rig.service.url, signIpn(members, { exclude: [] }))
+      if (status !== 200) throw new Error(`the notification was answered with ${status}`)
     },
-    async passShowing(payment, refundedAmount) {
-      await show(payment, refundedAmount)
-      await pass(payment)
-    },
-    async passSettled(payment, refundId) {
+    async passSettled(payment: LabPayment, refundId: string) {
       await settle(refundId)
       await pass(payment)
     },
-    row: (refundId) => readRow(rig, refundId),
-    status: async (refundId) => (await readRow(rig, refundId)).status,
-    left: async ({ id }) => (await rig.payment(id)).refundableAmount,
-    post: (path, body, key) =>
-      fetch(`${rig.service.url}/v1${path}`, {
-        method: 'POST',
-        ...withKey(key, { 'content-type': 'application/json' }),
-        body: JSON.stringify(body),
-      }),
-    age,
-    async passTwice(payment, refundId) {
-      await pass(payment)
-      await age(refundId, rig.service.ctx.config.REFUND_CONFIRM_FAILED_MS)
-      await pass(payment)
+    /** Syncs while new refunds are disabled. */
+    passUnsent: (payment: LabPayment) =>
+      withConfig(rig, { REFUNDS_ENABLED: false }, () => pass(payment)),
+    /** A refund at the gateway's portal of which no notification arrives; it also stands for what a lost row has sent. */
+    async refundAtPortal({ id }: LabPayment, amount: string) {
+      await rig.control('POST', `/payments/${id}/portal-refund`, { amount })
     },
-    async disagreements({ id }) {
-      const rows = await sql<{ kind: string }[]>`
-        select kind from discrepancies where payment_id = ${id} order by id`
-      return rows.map(({ kind }) => kind)
+    async mode(mode: object) {
+      await rig.control('PUT', '/refund-mode', { ...SILENT, ...mode })
     },
-    notify: (...notification) => notifyRefund(rig, ...notification),
-    settle,
-    mode,
-    fault,
-    show,
-    async lose(payment) {
-      await rig.control('PATCH', `/payments/${payment.id}`, { listed: false })
+    /** No longer lists the payment, in two answers a minute apart. */
+    async lose(payment: LabPayment) {
+      await change(payment, { listed: false })
       await pass(payment)
       await sql`
         update payments set unlisted_since = unlisted_since - interval '1 min'
         where payment_id = ${payment.id}`
       await pass(payment)
     },
+    /** The payment was first seen with this much refunded, long ago. */
+    async seeFirst({ id }: LabPayment, refundedAmount: string) {
+      await sql`
+        update payments set refunded_at_first = ${refundedAmount}, refunded_amount = ${refundedAmount}
+        where payment_id = ${id}`
+    },
+    /** Moves the time of its request back. */
+    async ageRequest(refundId: string, ms: number) {
+      await sql`
+        update refunds set requested_at = requested_at - ${ms}::float8 * interval '1 millisecond'
+        where refund_id = ${refundId}`
+    },
+    /** The record of its attempt is lost, as in a failover to a standby that lagged. */
+    async loseAttempt(refundId: string) {
+      await sql`delete from refund_attempts where refund_id = ${refundId}`
+      await sql`
+        update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null,
+          first_sent_number = null, refunded_before = null, gateway_refund_id = null
+        where refund_id = ${refundId}`
+    },
+    /** The commits that stored and sent it are lost. */
+    async loseRow(refundId: string) {
+      for (const table of ['refund_attempts', 'changes', 'refunds']) {
+        await sql`delete from ${sql(table)} where refund_id = ${refundId}`
+      }
+    },
+    /** The stored status of a refund, `sending` included. */
+    status: async (refundId: string) => (await row(refundId)).status,
+    async proof(refundId: string) {
+      const response = await rig.api(`/v1/refunds/${refundId}?include=proof`)
+      const { proof } = Refund.strict().parse(await response.json())
+      return proof ?? expect.fail('no proof')
+    },
+    async timeline({ transactionId }: { transactionId: string }) {
+      return (await readPage(await rig.api(`/v1/transactions/${transactionId}/timeline`))).data
+    },
+    /** The newest event about something with this id, which is not published yet. */
+    async lastEvent(id: string) {
+      const [event] = await sql<{ type: string; data: Record<string, unknown> }[]>`
+        select type, data from event_outbox where data ->> 'id' = ${id} order by event_outbox.id desc limit 1`
+      return event
+    },
+    /** The external refunds of a payment, newest first. */
+    async external({ id }: Pick<LabPayment, 'id'>) {
+      const { data } = await readPage(await rig.api(`/v1/payments/${id}/external-refunds`))
+      return z.array(ExternalRefund).parse(data)
+    },
+    /** Kinds of the payment's discrepancies, oldest first. */
+    async disagreements({ id }: LabPayment, { onlyOpen = false } = {}): Promise<string[]> {
+      const rows = await sql<{ kind: string }[]>`
+        select kind from discrepancies
+        where payment_id = ${id} and (resolved_at is null or ${!onlyOpen}) order by id`
+      return rows.map(({ kind }) => kind)
+    },
+    /** Posts JSON to a path below `/v1`. */
+    post: (path: string, body: object, key?: string) =>
+      fetch(`${rig.service.url}/v1${path}`, {
+        method: 'POST',
+        ...withKey(key, { 'content-type': 'application/json' }),
+        body: JSON.stringify(body),
+      }),
   }
 }
 
 type LabPaymentOptions = { amount?: string; paymentMethod?: string; paymentId?: string }
+type Notified = [refundId: string, amount: string, overrides?: NotificationOverrides]
 
 async function openPayment(
   rig: RefundRig,

@@ -96,6 +96,11 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
   }
 }
 
+/** A snapshot that shows no growth. */
+export const QUIET = {
+  ...{ callId: 1, unmatchedDelta: '0', refundedNow: '0', refundedAtFirst: '0', returning: '0' },
+}
+
 export const REFUND_SETTINGS: RefundSettings = {
   REFUND_BACKOFF_MS: 2_000,
   REFUND_BACKOFF_MAX_MS: 900_000,

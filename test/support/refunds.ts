@@ -20,26 +20,7 @@ const Calls = z.object({
 
 export type RefundAnswer = { status: number; headers: Headers; body: RefundView; problem: unknown }
 
-export type RefundRig = Rig & {
-  /** Creates a payment at the gateway, and waits until the service knows it. */
-  pay(options?: {
-    id?: string
-    amount?: string
-    paymentMethod?: string
-    status?: string
-  }): Promise<{ id: string; transactionId: string }>
-  /** Requests a refund, with a new idempotency key unless one is given. */
-  refund(paymentId: string, body?: unknown, key?: string): Promise<RefundAnswer>
-  readRefund(refundId: string): Promise<RefundView>
-  /** @param merchantCode the account, where several have a payment with this id */
-  payment(paymentId: string, merchantCode?: string): Promise<z.infer<typeof Payment>>
-  /** Waits until the refund is succeeded, failed or needs_review. */
-  untilEnded(refundId: string): Promise<RefundView>
-  /** Amounts that moved at the gateway, oldest first. */
-  moved(paymentId: string): Promise<string[]>
-  /** How many REFUND calls with this request id reached the gateway. */
-  sent(refundId: string): Promise<number>
-}
+export type RefundRig = Awaited<ReturnType<typeof startRefundRig>>
 
 /** Schedules short enough to play a refund's whole life in a test. */
 export const QUICK_REFUNDS = {
@@ -53,20 +34,21 @@ export const QUICK_REFUNDS = {
 export const PATIENT_REFUNDS = { ...QUICK_REFUNDS, GATEWAY_TIMEOUT_MS: '5000' }
 
 /** Starts a service and a gateway that refuses only repeated request ids: the service's own checks are tested. */
-export async function startRefundRig(options: RigOptions = {}): Promise<RefundRig> {
+export async function startRefundRig(options: RigOptions = {}) {
   const rig = await borrowRig({
     ...options,
     settings: { ...QUICK_REFUNDS, ...options.settings },
     refundMode: options.refundMode ?? { guardsBalance: false, settleMs: 50 },
   })
-  const readRefund = async (refundId: string) => {
+  const readRefund = async (refundId: string): Promise<RefundView> => {
     const response = await rig.api(`/v1/refunds/${refundId}`)
     return Refund.strict().parse(await response.json())
   }
   return {
     ...rig,
     readRefund,
-    async pay({ amount = '100', paymentMethod = 'CC', status = 'SUCCESS', ...more } = {}) {
+    /** Creates a payment at the gateway, and waits until the service knows it. */
+    async pay({ amount = '100', paymentMethod = 'CC', status = 'SUCCESS', ...more }: Given = {}) {
       const created = Created.parse(
         await rig.control('POST', '/transactions', {
           payments: [{ ...more, amount, paymentMethod, status }],
@@ -77,29 +59,37 @@ export async function startRefundRig(options: RigOptions = {}): Promise<RefundRi
       await waitUntil(known, { what: `payment ${id}` })
       return { id, transactionId: created.transactionId }
     },
-    refund: (...request) => requestRefund(rig, ...request),
-    async payment(paymentId, merchantCode) {
+    /** Requests a refund, with a new idempotency key unless one is given. */
+    refund: (paymentId: string, body?: unknown, key?: string) =>
+      requestRefund(rig, paymentId, body, key),
+    /** @param merchantCode the account, where several have a payment with this id */
+    async payment(paymentId: string, merchantCode?: string) {
       const query = merchantCode === undefined ? '' : `?merchantCode=${merchantCode}`
       const response = await rig.api(`/v1/payments/${paymentId}${query}`)
       return Payment.strict().parse(await response.json())
     },
-    async untilEnded(refundId) {
+    /** Waits until the refund is succeeded, failed or needs_review. */
+    async untilEnded(refundId: string): Promise<RefundView> {
       const ends = ['succeeded', 'failed', 'needs_review']
       await waitUntil(async () => ends.includes((await readRefund(refundId)).status), {
         what: `the end of refund ${refundId}`,
       })
       return await readRefund(refundId)
     },
-    async moved(paymentId) {
+    /** Amounts that moved at the gateway, oldest first. */
+    async moved(paymentId: string): Promise<string[]> {
       const { data } = Ledger.parse(await rig.control('GET', '/ledger'))
       return data.filter((one) => one.paymentId === paymentId).map(({ amount }) => amount)
     },
-    async sent(refundId) {
+    /** How many REFUND calls with this request id reached the gateway. */
+    async sent(refundId: string): Promise<number> {
       const { data } = Calls.parse(await rig.control('GET', '/calls?command=REFUND'))
       return data.filter((one) => one.requestId === refundId).length
     },
   }
 }
+
+type Given = { id?: string; amount?: string; paymentMethod?: string; status?: string }
 
 async function requestRefund(
   rig: Rig,

@@ -30,6 +30,18 @@ export function changeLifecycle<C extends Pick<Context, 'lifecycle'>>(
   return { ...ctx, lifecycle }
 }
 
+/** Runs with other settings, as if the process had been started with them. */
+export async function withConfig<T>(
+  { service }: Pick<Rig, 'service'>,
+  changes: Partial<Config>,
+  run: () => Promise<T>,
+): Promise<T> {
+  const { config } = service.ctx
+  const before = { ...config }
+  Object.assign(config, changes)
+  return await run().finally(() => Object.assign(config, before))
+}
+
 type RefundModeOptions = Partial<z.output<typeof refundModeInput>>
 
 export type Rig = {

@@ -1,6 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { z } from 'zod'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { Discrepancy } from '../../../src/discrepancies/routes.ts'
 import { recordDiscrepancies } from '../../../src/discrepancies/store.ts'
@@ -13,11 +12,13 @@ import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectInvalid, readAll, readPage } from '../../support/api.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
 import { payOrder } from '../../support/orders.ts'
+import { done } from '../../support/people.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { makeTransaction, notifyOf, registerDue, syncAgain } from '../../support/sync.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const DAY_MS = 86_400_000
+const NEVER = { outcome: 'never_happened', reason: 'asked the portal' }
 
 const lab = useFreshLab()
 /** The transaction of the current test: the gateway keeps its data between tests. */
@@ -172,7 +173,7 @@ const PLAYED = {
   async external_refund_unmatched() {
     const payment = await lab.open()
     await lab.show(payment, '0')
-    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
+    await lab.refundAtPortal(payment, '30')
     await lab.passNotified(payment, 'portal-1', '30')
     await lab.database.sql`
       update external_refunds set first_seen_at = first_seen_at - interval '3 days'`
@@ -180,10 +181,7 @@ const PLAYED = {
     expect(await readOnly('external_refund_unmatched')).toMatchObject({
       paymentId: payment.id,
       ours: { source: 'service', says: 'no increase of the refunded amount shows it' },
-      theirs: {
-        source: 'notification',
-        says: 'success notification, request portal-1, amount 30',
-      },
+      theirs: { source: 'notification', says: 'success notification, request portal-1, amount 30' },
       open: true,
     })
     await lab.passShowing(payment, null)
@@ -206,21 +204,11 @@ const PLAYED = {
     expect(await readOnly('external_refund_contradicted')).toMatchObject({
       paymentId: payment.id,
       ours: { source: 'service', says: 'external refund portal-1 of 30' },
-      theirs: {
-        source: 'notification',
-        says: 'its success and its failure were both notified',
-      },
+      theirs: { source: 'notification', says: 'its success and its failure were both notified' },
       open: true,
     })
-    const listed = await lab.api(`/v1/payments/${payment.id}/external-refunds`)
-    const { data } = z
-      .object({ data: z.array(z.object({ id: z.string() })) })
-      .parse(await listed.json())
-    const { status } = await lab.post(`/external-refunds/${data[0]?.id}/resolution`, {
-      outcome: 'never_happened',
-      reason: 'asked the portal',
-    })
-    expect(status).toBe(200)
+    const [one] = await lab.external(payment)
+    await done(lab.post(`/external-refunds/${one?.id}/resolution`, NEVER))
     expect((await readOnly('external_refund_contradicted')).open).toBe(false)
   },
   async answer_went_backwards() {
@@ -454,7 +442,7 @@ it('a decision that no rule admits is not made', async () => {
   const restore = forbid('decided_failed', [])
   await decideAgainst(refundId, 500)
   restore()
-  expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', resolution: null })
+  await lab.expectRefund(refundId, 'needs_review', { resolution: null })
 })
 
 describe('a discrepancy', () => {

@@ -32,7 +32,7 @@ beforeAll(async () => {
   await lab.passNotified(payment, refundId, '30')
   await lab.passNotified(payment, refundId, '30', { code: 33 })
   await lab.passShowing(payment, '60')
-  await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
+  await lab.change(payment, { status: 'FAILED' })
   await lab.pass(payment)
   await publishEvents(lab.service.ctx.db.sql)
 })

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ask } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import { readRecorded } from '../../support/feed.ts'
 import { makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
@@ -20,12 +21,8 @@ const show = () => rig.transaction(id)
 const showPayment = async () => (await show()).payments[0]
 
 /** Requests a refund of the payment. */
-async function refund(amount: string, paymentId = 'p1') {
-  const response = await rig.api(`/v1/payments/${paymentId}/refunds`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() },
-    body: JSON.stringify({ amount }),
-  })
+async function refund(amount: string) {
+  const response = await ask(rig.service, 'p1', { amount })
   const { code, refundableAmount } = JSON.parse(await response.text())
   return { status: response.status, code, refundableAmount }
 }

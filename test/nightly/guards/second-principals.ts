@@ -118,7 +118,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     mutation: 'or (${hasFailedSince(tx, heldSince)} and false) order by',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
-      'whoever cancels a refund whose payment somebody else has held does not release that hold either',
+      'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its cancellation',
     control:
       'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
   },
@@ -126,38 +126,41 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     file: 'src/decisions/second-person.ts',
     text: 'heldSince: setters[0]?.at ?? null',
     mutation: 'heldSince: setters.at(-1)?.at ?? null',
-    test: 'test/plays/evidence/late-news.test.ts',
+    test: 'test/plays/approval/holds-back.test.ts',
     claim:
-      'whoever cancels a refund whose payment another has held does not release that hold, also once they have set it again',
-    control: 'a restore that is repeated keeps the reason of before once',
+      'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its cancellation',
+    control:
+      'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
   },
   {
     file: 'src/decisions/second-person.ts',
     text: 'and ${hasFailedSince(tx, heldSince)}\n',
     mutation: 'and ${hasFailedSince(tx, heldSince)} and false\n',
-    test: 'test/plays/evidence/late-news.test.ts',
+    test: 'test/plays/approval/holds-back.test.ts',
     claim:
-      'whoever cancels a refund does not release the hold that another has set on the account since',
-    control: 'a restore that is repeated keeps the reason of before once',
+      'once their refund is over, whoever asked for it does not release the hold that another has set on the merchant, by its cancellation',
+    control:
+      'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
   },
   {
     file: 'src/decisions/second-person.ts',
     text: "r.status = 'failed' and r.updated_at",
     mutation: "r.status = 'failed' and r.failure_source = 'merchant' and r.updated_at",
-    test: 'test/plays/evidence/late-news.test.ts',
+    test: 'test/plays/approval/holds-back.test.ts',
     claim:
-      'whoever waits until their refund is over does not release the hold that another has set',
-    control: 'a restore that is repeated keeps the reason of before once',
+      'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its time',
+    control:
+      'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
   },
   {
     file: 'src/decisions/second-person.ts',
     text: "r.status = 'failed' and r.updated_at",
     mutation: "r.status = 'failed' and r.attempts = 0 and r.updated_at",
-    test: 'test/plays/evidence/late-news.test.ts',
+    test: 'test/plays/approval/holds-back.test.ts',
     claim:
-      'whoever asked for a refund that is refused does not release the hold of the payment that another has set since it was sent',
+      'once their refund is over, whoever asked for it does not release the hold that another has set on the payment since it was sent, by a refusal',
     control:
-      'whoever waits until their refund is over does not release the hold that another has set',
+      'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its time',
   },
   {
     file: 'src/decisions/second-person.ts',

@@ -1,80 +1,52 @@
-import { beforeEach, describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { Refund } from '../../../src/refunds/view.ts'
-import { expectProblem, readPage, withKey } from '../../support/api.ts'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
-import { ask, expectTaken } from '../../support/ask.ts'
+import { describe, expect, it } from 'vitest'
+import { expectProblem } from '../../support/api.ts'
+import { addPrincipal } from '../../support/approvals.ts'
+import { expectTaken } from '../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { askSurplus, type PaidOrder, payOrder } from '../../support/orders.ts'
-import type { LabPayment } from '../../support/refund-lab.ts'
+import { AGAINST, act, done, type Person, usePerson, whileAlone } from '../../support/people.ts'
+import { CONFIRM_MS, type LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { notifyOf } from '../../support/sync.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
 const { merchantCode } = MERCHANT
+const [asker, other, third] = [usePerson(lab), usePerson(lab), usePerson(lab)]
 
-let asker: TestKey
-let other: TestKey
-beforeEach(async () => {
-  asker = await addPrincipal(lab.database)
-  other = await addPrincipal(lab.database)
-})
-
-/** Leaves the asker alone: no other live key, also none of the test's own, may decide for the merchant. */
-const revokeOthers = () => lab.database.sql`
-  update actors set ended_at = now()
-  where ended_at is null and 'ops' = any(scopes) and id <> ${asker.id}`
-
-function call(method: string, path: string, { key }: TestKey, body: object = {}) {
-  return fetch(`${lab.service.url}/v1/${path}`, {
-    method,
-    ...withKey(key, { 'content-type': 'application/json' }),
-    body: JSON.stringify({ reason: 'ticket 4711', ...body }),
-  })
-}
-
-const read = (path: string) => fetch(`${lab.service.url}/v1/${path}`, withKey(asker.key))
-
-async function request(payment: LabPayment, more: object = {}, { key }: TestKey = asker) {
-  const body = { amount: '60', ...more }
-  return (await expectTaken(await ask({ url: lab.service.url, key }, payment.id, body))).id
-}
+const addPerson = async (more: Parameters<typeof addPrincipal>[1]) =>
+  act(lab, await addPrincipal(lab.database, more))
 
 /** A refund of 60 out of 100 that waits, because the payment grew by 70 that nothing explains. */
-async function makeGrown(more: object = {}, key?: TestKey) {
+async function makeGrown(more: object = {}, by: Pick<Person, 'ask'> = asker) {
   const payment = await lab.open()
-  const id = await request(payment, more, key)
+  const id = await by.ask(payment, '60', more)
   await lab.passShowing(payment, '70')
-  const [row] = await lab.database.sql<{ id: string }[]>`
-    select id::text from discrepancies where payment_id = ${payment.id} and kind = 'unexplained_growth'`
-  return { payment, id, path: `discrepancies/${row?.id}/resolution` }
+  return { payment, id }
 }
 
 /** A refund of 60 out of 100 that waits, and a refund of 10 that was made elsewhere and that nothing shows. */
 async function makeExternal() {
   const payment = await lab.open()
-  const id = await request(payment)
+  const id = await asker.ask(payment, '60')
   await lab.passNotified(payment, 'portal-1', '10')
-  const response = await read(`payments/${payment.id}/external-refunds`)
-  const Page = z.object({ data: z.array(z.object({ id: z.string() })) })
-  const [one] = Page.parse(await response.json()).data
-  return { payment, id, path: `external-refunds/${one?.id}/resolution` }
+  const [one] = await lab.external(payment)
+  return { payment, id, external: one?.id ?? '' }
 }
 
-const NEVER = { outcome: 'never_happened' }
+const readMarked = async (id: string) => (await lab.readRefund(id)).selfDecided
 
-async function readCauses({ transactionId }: LabPayment): Promise<unknown[]> {
-  const { data } = await readPage(await read(`transactions/${transactionId}/timeline`))
-  return data.map(({ cause }) => cause)
+/** The refund says that it was decided by whoever asked for it: itself, its event and the timeline. */
+async function expectMarked(id: string, payment: LabPayment) {
+  expect(await readMarked(id)).toBe(true)
+  expect(await lab.lastEvent(id)).toMatchObject({
+    ...{ type: 'refund.updated', data: { selfDecided: true } },
+  })
+  const causes = (await lab.timeline(payment)).map(({ cause }) => cause)
+  expect(causes).toContainEqual(
+    expect.stringContaining(`key ${asker.name}, which also requested refund ${id}: ticket 4711`),
+  )
 }
-
-const readMarked = async (id: string) =>
-  Refund.parse(await (await read(`refunds/${id}`)).json()).selfDecided
-
-const readEvents = (id: string) => lab.database.sql`
-  select data ->> 'selfDecided' as marked from event_outbox
-  where type = 'refund.updated' and data ->> 'id' = ${id} order by id desc limit 1`
 
 const expectSame = async (response: Response, deed: string) => {
   const problem = await expectProblem(response, 403, 'same_person')
@@ -83,86 +55,81 @@ const expectSame = async (response: Response, deed: string) => {
 
 describe('whoever asked for a refund does not end what holds it back: a discrepancy of its payment', () => {
   it('is resolved by another principal, and not by the key that asked or one that replaced it', async () => {
-    const { payment, id, path } = await makeGrown()
-    const rotated = await addPrincipal(lab.database, { rotates: asker })
-    for (const key of [asker, rotated]) {
-      await expectSame(await call('POST', path, key), 'resolve discrepancy')
+    const { payment, id } = await makeGrown()
+    for (const one of [asker, await addPerson({ rotates: asker })]) {
+      await expectSame(await one.enterGrowth(payment), 'resolve discrepancy')
     }
     const nothing = await lab.database.sql`select from external_refunds`
     expect(nothing).toHaveLength(0)
     expect(await lab.status(id)).toBe('pending')
-    expect((await call('POST', path, other)).status).toBe(200)
+    await done(other.enterGrowth(payment))
     await lab.pass(payment)
     expect(await readMarked(id)).toBe(false)
   })
 
   it('is not resolved by the person that it was asked for, or with another key of that person', async () => {
-    const boss = await addPrincipal(lab.database, { person: 'Bà Đoàn' })
+    const boss = await addPerson({ person: 'Bà Đoàn' })
     const named = await makeGrown({ onBehalfOf: 'BÀ  ĐOÀN' })
-    await expectSame(await call('POST', named.path, boss), 'resolve discrepancy')
-    const second = await addPrincipal(lab.database, { person: ' Bà Đoàn' })
+    await expectSame(await boss.enterGrowth(named.payment), 'resolve discrepancy')
+    const second = await addPerson({ person: ' Bà Đoàn' })
     const asked = await makeGrown({}, boss)
-    await expectSame(await call('POST', asked.path, second), 'resolve discrepancy')
+    await expectSame(await second.enterGrowth(asked.payment), 'resolve discrepancy')
   })
 
   it('is resolved by them once the refund has ended', async () => {
-    const { id, path } = await makeGrown()
+    const { payment, id } = await makeGrown()
     await lab.database.sql`
       update refunds set status = 'failed', due_at = null, failure_source = 'merchant',
         failure_reason = 'cancelled', failure_message = 'x' where refund_id = ${id}`
-    expect((await call('POST', path, asker)).status).toBe(200)
+    await done(asker.enterGrowth(payment))
     expect(await readMarked(id)).toBe(false)
   })
 
   it('that is about the refund alone is not resolved by them either', async () => {
     const payment = await lab.open()
-    const id = await request(payment)
+    const id = await asker.ask(payment, '60')
     const [row] = await lab.database.sql`
       insert into discrepancies (merchant_code, transaction_id, refund_id, kind, ours, theirs)
       values (${merchantCode}, ${payment.transactionId}, ${id}, 'notification_mismatch', 'amount 1', 'amount 2')
       returning id`
     const path = `discrepancies/${row?.id}/resolution`
-    await expectSame(await call('POST', path, asker), 'resolve discrepancy')
-    expect((await call('POST', path, other)).status).toBe(200)
+    await expectSame(await asker.post(path), 'resolve discrepancy')
+    await done(other.post(path))
   })
 
   it('is resolved by them, and marked, when nobody else may decide', async () => {
-    const { payment, id, path } = await makeGrown()
+    const { payment, id } = await makeGrown()
     await addPrincipal(lab.database, { rotates: asker })
     await addPrincipal(lab.database, { scopes: '{refunds:approve,refunds:write}' })
     await addPrincipal(lab.database, { merchantCode: 'OTHER1' })
     await lab.database.sql`
       update actors set ended_at = now() where 'ops' = any(scopes)
         and 'OTHER1' <> all(merchants) and id <> ${asker.id} and replaces is distinct from ${asker.id}`
-    expect((await call('POST', path, asker)).status).toBe(200)
-    expect(await readMarked(id)).toBe(true)
-    expect(await readEvents(id)).toEqual([{ marked: 'true' }])
-    expect(await readCauses(payment)).toContainEqual(
-      expect.stringContaining(`key ${asker.name}, which also requested refund ${id}: ticket 4711`),
-    )
+    await done(asker.enterGrowth(payment))
+    await lab.database.sql`update actors set ended_at = null`
+    await expectMarked(id, payment)
   })
 
   it('does not keep them from a note or from taking care of it', async () => {
-    const { path } = await makeGrown()
-    const base = path.replace('/resolution', '')
-    const post = (step: string, body: object) => lab.post(`/${base}/${step}`, body, asker.key)
-    expect((await post('note', { text: 'asked them' })).status).toBe(200)
-    expect((await post('assignee', { name: 'Linh' })).status).toBe(200)
+    await makeGrown()
+    const [found] = await lab.database.sql`select id from discrepancies`
+    const post = (step: string, body: object) =>
+      lab.post(`/discrepancies/${found?.id}/${step}`, body, asker.key)
+    await done(post('note', { text: 'asked them' }))
+    await done(post('assignee', { name: 'Linh' }))
   })
 
   it('is not resolved by them in the moment in which they ask', async () => {
     const payment = await lab.open()
     await lab.passShowing(payment, '70')
-    const [row] = await lab.database.sql`select id from discrepancies`
-    const path = `discrepancies/${row?.id}/resolution`
     const [asked, resolved] = await whileUncommitted(
       lab.database,
       (held) => held`
         select from transactions where transaction_id = ${payment.transactionId} for update`,
       async (commit) => {
-        const first = request(payment, { amount: '20' })
+        const first = asker.ask(payment, '20')
         await waitUntilBlocked(lab.database, 1)
-        const second = call('POST', path, asker)
+        const second = asker.enterGrowth(payment)
         await waitUntilBlocked(lab.database, 2)
         await commit()
         return await Promise.all([first, second])
@@ -175,23 +142,19 @@ describe('whoever asked for a refund does not end what holds it back: a discrepa
 
 describe('whoever asked for a refund does not end what holds it back: an external refund of its payment', () => {
   it('is decided by another principal', async () => {
-    const { id, path } = await makeExternal()
-    await expectSame(await call('POST', path, asker, NEVER), 'decide external refund')
+    const { id, external } = await makeExternal()
+    const same = await asker.decideExternal(external, 'never_happened')
+    await expectSame(same, 'decide external refund')
     const [before] = await lab.database.sql`select outcome, resolution from external_refunds`
     expect(before).toEqual({ outcome: null, resolution: null })
-    expect((await call('POST', path, other, NEVER)).status).toBe(200)
+    await done(other.decideExternal(external, 'never_happened'))
     expect(await readMarked(id)).toBe(false)
   })
 
   it('is decided by them, and marked, when nobody else may decide', async () => {
-    const { payment, id, path } = await makeExternal()
-    await revokeOthers()
-    expect((await call('POST', path, asker, NEVER)).status).toBe(200)
-    expect(await readMarked(id)).toBe(true)
-    expect(await readEvents(id)).toEqual([{ marked: 'true' }])
-    expect(await readCauses(payment)).toContainEqual(
-      expect.stringContaining(`key ${asker.name}, which also requested refund ${id}: ticket 4711`),
-    )
+    const { payment, id, external } = await makeExternal()
+    await whileAlone(lab, asker, () => done(asker.decideExternal(external, 'never_happened')))
+    await expectMarked(id, payment)
   })
 })
 
@@ -206,18 +169,18 @@ async function makeSurplus(isOneTransaction: boolean) {
   const second = isOneTransaction ? first : await payOrder(lab, 'DH1')
   const asked = await askSurplus(lab, second.transactionId, {}, { key: asker.key })
   const { id } = await expectTaken(asked)
-  const { paymentId } = Refund.parse(await (await read(`refunds/${id}`)).json())
+  const { paymentId } = await lab.readRefund(id)
   const payments = [pick(first), pick(second, isOneTransaction ? 1 : 0)]
   const payment = payments.find((one) => one.id !== paymentId) ?? expect.fail('no such payment')
   await lab.notify(payment, 'portal-1', '30')
   await lab.passNotified(payment, 'portal-1', '30', { code: 1 })
   await lab.passShowing(payment, '30')
   expect(await lab.status(id)).toBe('pending')
-  const [row] = await lab.database.sql`select id from external_refunds`
+  const [one] = await lab.external(payment)
   const [told] = await lab.database.sql`
     select id::text from discrepancies where kind = 'external_refund_contradicted'`
   const { transactionId } = second
-  return { payment, id, transactionId, external: row?.id, discrepancy: told?.id }
+  return { payment, id, transactionId, external: one?.id ?? '', discrepancy: told?.id }
 }
 
 describe('whoever asked for a surplus refund does not end what holds it back', () => {
@@ -226,15 +189,12 @@ describe('whoever asked for a surplus refund does not end what holds it back', (
     ['another transaction of the order', false],
   ])('in another payment of %s', async (_, isOneTransaction) => {
     const { id, external, discrepancy } = await makeSurplus(isOneTransaction)
-    const resolve = (who: TestKey) => call('POST', `discrepancies/${discrepancy}/resolution`, who)
-    const decide = (who: TestKey) =>
-      call('POST', `external-refunds/${external}/resolution`, who, {
-        ...{ outcome: 'matched', againstEvidence: true },
-      })
-    await expectSame(await resolve(asker), 'resolve discrepancy')
-    await expectSame(await decide(asker), 'decide external refund')
-    expect((await resolve(other)).status).toBe(200)
-    expect((await decide(other)).status).toBe(200)
+    const path = `discrepancies/${discrepancy}/resolution`
+    const match = (who: Person) => who.decideExternal(external, 'matched', AGAINST)
+    await expectSame(await asker.post(path), 'resolve discrepancy')
+    await expectSame(await match(asker), 'decide external refund')
+    await done(other.post(path))
+    await done(match(other))
     expect(await readMarked(id)).toBe(false)
   })
 
@@ -243,16 +203,9 @@ describe('whoever asked for a surplus refund does not end what holds it back', (
     const readVersion = () => lab.database.sql`
       select version from transactions where transaction_id = ${transactionId}`
     const before = await readVersion()
-    await revokeOthers()
-    const body = { outcome: 'matched', againstEvidence: true }
-    const { status } = await call('POST', `external-refunds/${external}/resolution`, asker, body)
-    expect(status).toBe(200)
-    expect(await readMarked(id)).toBe(true)
+    await whileAlone(lab, asker, () => done(asker.decideExternal(external, 'matched', AGAINST)))
     expect(await readVersion()).not.toEqual(before)
-    expect(await readEvents(id)).toEqual([{ marked: 'true' }])
-    expect(await readCauses(payment)).toContainEqual(
-      expect.stringContaining(`key ${asker.name}, which also requested refund ${id}: ticket 4711`),
-    )
+    await expectMarked(id, payment)
   })
 
   it('but decides what another transaction has that does not count with its own, as its order id is disputed', async () => {
@@ -260,17 +213,14 @@ describe('whoever asked for a surplus refund does not end what holds it back', (
     await notifyOf(lab, payment.transactionId, {
       ...{ svc_OrderID: 'DH8', svc_Currency: 'VND', svc_Amount: 100, svc_ResponseCode: 0 },
     })
-    const body = { outcome: 'matched', againstEvidence: true }
-    const { status } = await call('POST', `external-refunds/${external}/resolution`, asker, body)
-    expect(status).toBe(200)
+    await done(asker.decideExternal(external, 'matched', AGAINST))
     expect(await readMarked(id)).toBe(false)
   })
 
   it('but releases a hold on another payment of the order, which does not', async () => {
     const { payment } = await makeSurplus(false)
-    const path = `holds/payment/${payment.id}`
-    expect((await call('PUT', path, other)).status).toBe(200)
-    expect((await call('DELETE', path, asker)).status).toBe(200)
+    await done(other.hold(`payment/${payment.id}`))
+    await done(asker.release(`payment/${payment.id}`))
   })
 })
 
@@ -279,82 +229,103 @@ const TARGETS = ['merchant', 'payment', 'refund'] as const
 describe.each(TARGETS)(
   'whoever asked for a refund does not end what holds it back: a hold on the %s',
   (target) => {
-    const pathOf = (payment: LabPayment, id: string) =>
-      `holds/${target}/${{ merchant: merchantCode, payment: payment.id, refund: id }[target]}`
+    const deed = `release the hold of ${target}`
 
-    async function makeHeld(setter?: TestKey) {
+    async function makeHeld(setter: Pick<Person, 'hold'>) {
       const payment = await lab.open()
-      const id = await request(payment)
-      const path = pathOf(payment, id)
-      if (setter) expect((await call('PUT', path, setter)).status).toBe(200)
+      const id = await asker.ask(payment, '60')
+      const ids = { merchant: merchantCode, payment: payment.id, refund: id }
+      const path = `${target}/${ids[target]}`
+      await done(setter.hold(path))
       return { payment, id, path }
     }
 
     it('that somebody else set is released by another principal', async () => {
-      const third = await addPrincipal(lab.database)
       const { payment, id, path } = await makeHeld(other)
-      await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
+      await expectSame(await asker.release(path), deed)
       await lab.pass(payment)
       expect(await lab.sent(id)).toBe(0)
-      expect((await call('DELETE', path, third)).status).toBe(200)
+      await done(third.release(path))
       expect(await readMarked(id)).toBe(false)
     })
 
     it('that they set again themselves is still that of somebody else', async () => {
       const { path } = await makeHeld(other)
-      expect((await call('PUT', path, asker, { reason: 'mine now' })).status).toBe(200)
-      await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
-      expect((await call('DELETE', path, other)).status).toBe(200)
-      expect((await call('PUT', path, asker)).status).toBe(200)
-      expect((await call('DELETE', path, asker)).status).toBe(200)
+      await done(asker.hold(path, { reason: 'mine now' }))
+      await expectSame(await asker.release(path), deed)
+      await done(other.release(path))
+      await done(asker.hold(path))
+      await done(asker.release(path))
     })
 
     it('that they set themselves is released by them, also with the key that replaced theirs', async () => {
       const { path, id } = await makeHeld(asker)
-      const rotated = await addPrincipal(lab.database, { rotates: asker })
-      expect((await call('DELETE', path, rotated)).status).toBe(200)
+      await done((await addPerson({ rotates: asker })).release(path))
       expect(await readMarked(id)).toBe(false)
     })
 
     it('that another key of the same name set is somebody else’s', async () => {
-      const namesake = await addPrincipal(lab.database, { name: asker.name })
-      const { path } = await makeHeld(namesake)
-      await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
+      const { path } = await makeHeld(await addPerson({ name: asker.name }))
+      await expectSame(await asker.release(path), deed)
     })
 
     it('that is on record nowhere is somebody else’s', async () => {
       const { path } = await makeHeld(asker)
       await lab.database.sql`delete from hold_changes`
-      await expectSame(await call('DELETE', path, asker), `release the hold of ${target}`)
+      await expectSame(await asker.release(path), deed)
     })
 
     it('that somebody else set is released by them, and marked, when nobody else may decide', async () => {
       const { payment, id, path } = await makeHeld(other)
-      await revokeOthers()
-      expect((await call('DELETE', path, asker)).status).toBe(200)
-      expect(await readMarked(id)).toBe(true)
-      expect(await readEvents(id)).toEqual([{ marked: 'true' }])
-      expect(await readCauses(payment)).toContainEqual(
-        expect.stringContaining(
-          `key ${asker.name}, which also requested refund ${id}: ticket 4711`,
-        ),
-      )
+      await whileAlone(lab, asker, () => done(asker.release(path)))
+      await expectMarked(id, payment)
     })
 
     it('is released by whoever asked for no refund that it holds', async () => {
-      const third = await addPrincipal(lab.database)
       const { path } = await makeHeld(other)
-      expect((await call('DELETE', path, third)).status).toBe(200)
+      await done(third.release(path))
     })
   },
 )
 
-it('whoever cancels a refund whose payment somebody else has held does not release that hold either', async () => {
-  const payment = await lab.open()
-  const id = await request(payment)
-  const path = `holds/payment/${payment.id}`
-  expect((await call('PUT', path, other)).status).toBe(200)
-  expect((await call('POST', `refunds/${id}/cancellation`, asker)).status).toBe(200)
-  expect((await call('DELETE', path, asker)).status).toBe(403)
-  expect((await call('DELETE', path, other)).status).toBe(200)
+describe('once their refund is over, whoever asked for it does not release the hold that another has set', () => {
+  async function makeHeld(target: string) {
+    const payment = await lab.open()
+    const id = await asker.ask(payment, '30')
+    const path = target === 'payment' ? `payment/${payment.id}` : `merchant/${merchantCode}`
+    const expectKept = async () => expectSame(await asker.release(path), `release the hold`)
+    return { payment, id, path, expectKept }
+  }
+
+  it.each(['payment', 'merchant'])('on the %s, by its cancellation', async (target) => {
+    const { id, path, expectKept } = await makeHeld(target)
+    await done(other.hold(path))
+    await expectKept()
+    await done(asker.cancel(id))
+    await expectKept()
+    await done(asker.hold(path))
+    await expectKept()
+    await done(other.release(path))
+  })
+
+  it('on the payment, by its time', async () => {
+    const { payment, id, path, expectKept } = await makeHeld('payment')
+    await done(other.hold(path))
+    await lab.ageRequest(id, 8 * 86_400_000)
+    await lab.pass(payment)
+    await lab.expectRefund(id, 'failed', { failureReason: 'not_sent_in_time' })
+    await expectKept()
+  })
+
+  it.each(['payment', 'merchant'])('on the %s since it was sent, by a refusal', async (target) => {
+    const { payment, id, path, expectKept } = await makeHeld(target)
+    await lab.fault('code', { code: 31 })
+    await lab.pass(payment)
+    await done(other.hold(path))
+    await lab.age(id, CONFIRM_MS)
+    await lab.passTwice(payment, id)
+    expect(await lab.status(id)).toBe('failed')
+    await expectKept()
+    await done(other.release(path))
+  })
 })

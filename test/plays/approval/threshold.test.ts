@@ -2,23 +2,21 @@ import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { Config } from '../../../src/config/config.ts'
 import { previewRefund } from '../../../src/refunds/request.ts'
-import type { RefundView } from '../../../src/refunds/view.ts'
 import { findPersonAccess } from '../../support/access.ts'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
-import { ask, expectTaken, seedCurrency } from '../../support/ask.ts'
+import { expectTaken, seedCurrency } from '../../support/ask.ts'
 import { addVisitor, type Visitor } from '../../support/console.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { atOnce } from '../../support/locks.ts'
 import { askSurplus, payOrder } from '../../support/orders.ts'
+import { done, usePerson } from '../../support/people.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
 
-let asker: TestKey
+const [asker, approver] = [usePerson(lab), usePerson(lab)]
 let visitor: Visitor
 beforeEach(async () => {
   visitor = await addVisitor(lab.database, { roles: ['agent'] })
-  asker = await addPrincipal(lab.database)
 })
 
 const approveAbove = (...thresholds: Config['REFUND_APPROVAL_ABOVE']) => {
@@ -40,13 +38,11 @@ async function open(amounts: readonly string[], ...currencies: readonly string[]
   return { transactionId, ids: payments.map(({ id }) => id) }
 }
 
-async function request(paymentId: string | undefined, amount: string): Promise<RefundView> {
-  const asked = { url: lab.service.url, key: asker.key }
-  return await expectTaken(await ask(asked, paymentId ?? '', { amount }))
-}
+const request = (paymentId = '', amount: string) =>
+  asker.ask({ id: paymentId, transactionId: '' }, amount)
 
 const statusOf = async (paymentId: string | undefined, amount: string) =>
-  (await request(paymentId, amount)).status
+  await lab.status(await request(paymentId, amount))
 
 /** What the dry run says about the approval, as the console shows it. */
 async function previewNeed(paymentId: string | undefined, amount: string): Promise<boolean> {
@@ -129,18 +125,13 @@ describe('refunds of one transaction count together', () => {
 
   it('two at once, of two payments, do not both slip under it', async () => {
     const { ids, transactionId } = await open(['60', '60'], 'VND')
-    const taken = await whileUncommitted(
+    const taken = await atOnce(
       lab.database,
       (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
-      async (commit) => {
-        const asked = ids.map((id) => request(id, '60'))
-        await waitUntilBlocked(lab.database, 2)
-        await commit()
-        return await Promise.all(asked)
-      },
+      ids.map((id) => () => request(id, '60')),
     )
-    const statuses = taken.map(({ status }) => status).toSorted()
-    expect(statuses).toEqual(['awaiting_approval', 'pending'])
+    const statuses = await Promise.all(taken.map(lab.status))
+    expect(statuses.toSorted()).toEqual(['awaiting_approval', 'pending'])
   })
 
   it('one that failed does not count, one that came back does', async () => {
@@ -152,7 +143,7 @@ describe('refunds of one transaction count together', () => {
         update refunds set status = ${status}, due_at = null, failure_source = ${why && 'merchant'},
           failure_reason = ${why}, failure_message = ${why},
           resolution = ${JSON.stringify({ outcome: status })}::text::jsonb
-        where refund_id = ${first.id}`
+        where refund_id = ${first}`
     }
     await end('failed')
     expect(await previewNeed(ids[1], '60')).toBe(false)
@@ -188,8 +179,8 @@ it('a currency counts as verified only while it is that of the transaction, also
 it('a refund fails unsent when a verified notification names another currency than it was judged by', async () => {
   approveAbove({ currency: 'VND', amount: '50' })
   const { transactionId, ids } = await open(['100'], 'VND')
-  const { id, status } = await request(ids[0], '40')
-  expect(status).toBe('pending')
+  const id = await request(ids[0], '40')
+  expect(await lab.status(id)).toBe('pending')
   await seedCurrency(lab.database, transactionId, 'USD')
   await lab.pass({ id: ids[0] ?? '', transactionId })
   expect((await lab.readRefund(id)).failure).toMatchObject({ code: 'currency_changed' })
@@ -204,11 +195,10 @@ async function requestShown(isApproved: boolean, ...verified: readonly string[])
   const { transactionId, ids } = await open(['100'], ...verified)
   await lab.database.sql`
     update transactions set currency = ' vnd ' where transaction_id = ${transactionId}`
-  const { id } = await request(ids[0], '40')
+  const id = await request(ids[0], '40')
   if (isApproved) {
-    const { key } = await addPrincipal(lab.database)
-    const approved = await lab.post(`/refunds/${id}/approval`, {}, key)
-    expect(await approved.json()).toMatchObject({ status: 'pending', currency: ' vnd ' })
+    const approved = await done(approver.approve(id))
+    expect(approved).toMatchObject({ status: 'pending', currency: ' vnd ' })
   }
   const sendAfter = async (...named: readonly string[]) => {
     for (const currency of named) await seedCurrency(lab.database, transactionId, currency)

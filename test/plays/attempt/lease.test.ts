@@ -47,8 +47,7 @@ describe('a worker that lost its lease', () => {
       select outcome, code from refund_attempts where refund_id = ${refundId}`
     expect(attempts).toMatchObject([{ outcome: 'answered', code: '0' }])
     await lab.passSettled(payment, refundId)
-    expect(await lab.status(refundId)).toBe('succeeded')
-    expect(await lab.sent(refundId)).toBe(1)
+    await lab.expectRefund(refundId, 'succeeded', { sent: 1 })
   })
 
   it('and whose refund another worker sent again meanwhile: code 0 to the first attempt accepts it', async () => {
@@ -61,9 +60,9 @@ describe('a worker that lost its lease', () => {
     await lab.database.sql`update refunds set due_at = now()`
     await loseLease(payment)
     expect(await syncDue(other.ctx)).toBe(1)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', attempts: 2 })
+    await lab.expectRefund(refundId, 'unknown', { attempts: 2 })
     await pass.finish()
-    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', unanswered: true })
+    await lab.expectRefund(refundId, 'accepted', { unanswered: true })
   })
 
   it('and had written no byte, while a failure was notified: somebody else sent it, so a person decides', async () => {
@@ -74,10 +73,10 @@ describe('a worker that lost its lease', () => {
       await lab.notify(payment, refundId, '30', { code: 1 })
       await loseLease(payment)
       expect(await syncDue(other.ctx)).toBe(1)
-      expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', failureCode: '1' })
+      await lab.expectRefund(refundId, 'unknown', { failureCode: '1' })
       return { kind: 'unavailable', reason: 'ECONNREFUSED' }
     })
-    expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', attempts: 0 })
+    await lab.expectRefund(refundId, 'needs_review', { attempts: 0 })
   })
 
   it('writes its answer while the next one queries', async () => {
@@ -99,8 +98,7 @@ describe('a worker that lost its lease', () => {
     expect(await lab.status(refundId)).toBe('accepted')
     await lab.settle(refundId)
     await pass.finish()
-    expect(await lab.status(refundId)).toBe('accepted')
-    expect(await lab.sent(refundId)).toBe(1)
+    await lab.expectRefund(refundId, 'accepted', { sent: 1 })
   })
 
   it('may still record the result of its refund while no other worker has claimed', async () => {
@@ -120,8 +118,7 @@ describe('a lease that would end before the call', () => {
       update transactions set due_at = clock_timestamp() + interval '900 ms'
       where transaction_id = ${payment.transactionId}`
     await pass.finish()
-    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
-    expect(await lab.sent(refundId)).toBe(0)
+    await lab.expectRefund(refundId, 'pending', { attempts: 0, sent: 0 })
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('accepted')
   })
@@ -140,48 +137,42 @@ describe('a lease that would end before the call', () => {
     }
     await loseLease(payment)
     await syncDue({ ...ctx, gateway }).finally(() => vi.restoreAllMocks())
-    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
-    expect(await lab.sent(refundId)).toBe(0)
+    await lab.expectRefund(refundId, 'pending', { attempts: 0, sent: 0 })
   })
 })
 
-describe('a snapshot', () => {
-  it('older than the stored one is dropped, changes and sends nothing, and the transaction is due at once', async () => {
-    const payment = await lab.open()
-    const first = await lab.send(payment, '30')
-    const second = await lab.ask(payment, '40')
-    await lab.settle(first)
-    const pass = await beginPass(lab, payment, 'QUERY_PT')
-    await lab.database.sql`
-      update transactions set as_of = clock_timestamp() where transaction_id = ${payment.transactionId}`
-    await pass.finish()
-    expect(await lab.status(first)).toBe('accepted')
-    expect(await lab.status(second)).toBe('pending')
-    expect(await lab.sent(second)).toBe(0)
-    const { dueAfterQueryMs, gapMs, leased } = await readItem(lab, payment.transactionId)
-    expect(leased).toBe(false)
-    expect(dueAfterQueryMs).toBeLessThan(gapMs + 2_000)
-    await lab.pass(payment)
-    expect(await lab.status(first)).toBe('succeeded')
-    expect(await lab.status(second)).toBe('accepted')
-  })
+it('a snapshot older than the stored one is dropped, changes and sends nothing, and the transaction is due at once', async () => {
+  const payment = await lab.open()
+  const first = await lab.send(payment, '30')
+  const second = await lab.ask(payment, '40')
+  await lab.settle(first)
+  const pass = await beginPass(lab, payment, 'QUERY_PT')
+  await lab.database.sql`
+    update transactions set as_of = clock_timestamp() where transaction_id = ${payment.transactionId}`
+  await pass.finish()
+  expect(await lab.status(first)).toBe('accepted')
+  await lab.expectRefund(second, 'pending', { sent: 0 })
+  const { dueAfterQueryMs, gapMs, leased } = await readItem(lab, payment.transactionId)
+  expect(leased).toBe(false)
+  expect(dueAfterQueryMs).toBeLessThan(gapMs + 2_000)
+  await lab.pass(payment)
+  expect(await lab.status(first)).toBe('succeeded')
+  expect(await lab.status(second)).toBe('accepted')
 })
 
-describe('every request sent', () => {
-  it('was recorded and committed first, with the bytes that the gateway received', async () => {
-    const payment = await lab.open()
-    await lab.fault('acceptThenHang')
-    const refundId = await lab.ask(payment, '30')
-    const passing = lab.pass(payment)
-    await waitForSent(lab, refundId)
-    const [attempt] = await lab.database.sql<{ hmac: string; outcome: string | null }[]>`
-      select encode(body_hmac, 'hex') as hmac, outcome from refund_attempts
-      where refund_id = ${refundId}`
-    const calls = Calls.parse(await lab.control('GET', '/calls?command=REFUND'))
-    const call = calls.data.find(({ requestId }) => requestId === refundId)
-    expect(attempt?.hmac).toBe(computeShownHmac(other, call?.rawBodySha256))
-    expect(attempt?.outcome).toBeNull()
-    await passing
-    expect(await lab.status(refundId)).toBe('unknown')
-  })
+it('every request sent was recorded and committed first, with the bytes that the gateway received', async () => {
+  const payment = await lab.open()
+  await lab.fault('acceptThenHang')
+  const refundId = await lab.ask(payment, '30')
+  const passing = lab.pass(payment)
+  await waitForSent(lab, refundId)
+  const [attempt] = await lab.database.sql<{ hmac: string; outcome: string | null }[]>`
+    select encode(body_hmac, 'hex') as hmac, outcome from refund_attempts
+    where refund_id = ${refundId}`
+  const calls = Calls.parse(await lab.control('GET', '/calls?command=REFUND'))
+  const call = calls.data.find(({ requestId }) => requestId === refundId)
+  expect(attempt?.hmac).toBe(computeShownHmac(other, call?.rawBodySha256))
+  expect(attempt?.outcome).toBeNull()
+  await passing
+  expect(await lab.status(refundId)).toBe('unknown')
 })

@@ -44,7 +44,7 @@ describe('the answer to a refund', () => {
       await sql`drop function be_away`
       await sql`drop sequence away_for`
     }
-    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', unanswered: false })
+    await lab.expectRefund(refundId, 'accepted', { unanswered: false })
     expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
   })
 
@@ -57,21 +57,14 @@ describe('the answer to a refund', () => {
       const { payment, refundId } = await lab.openAsked()
       const { sql } = lab.database
       await passWith(payment, async () => {
-        await sql`delete from refund_attempts where refund_id = ${refundId}`
-        await sql`
-        update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null,
-          refunded_before = null, due_at = now() + interval '1 hour'
-        where refund_id = ${refundId}`
+        await lab.loseAttempt(refundId)
+        await sql`update refunds set due_at = now() + interval '1 hour'`
         if (keptLease) return
         await sql`
         update transactions set lease_id = null, due_at = null
         where transaction_id = ${payment.transactionId}`
       })
-      expect(await lab.row(refundId)).toMatchObject({
-        status: 'accepted',
-        attempts: 1,
-        refundedBefore: '0',
-      })
+      await lab.expectRefund(refundId, 'accepted', { attempts: 1, refundedBefore: '0' })
       expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
       await lab.pass(payment)
       expect(await lab.sent(refundId)).toBe(1)
@@ -113,7 +106,7 @@ describe('the answer to a refund', () => {
       expect.objectContaining({ refundId, outcome: 'answered' }),
       'the answer to a refund is lost',
     )
-    expect(await lab.row(refundId)).toMatchObject({ status: 'sending', gatewayRefundId: null })
+    await lab.expectRefund(refundId, 'sending', { gatewayRefundId: null })
   })
 
   it('without a byte written gives the refund back, also late', async () => {
@@ -122,8 +115,7 @@ describe('the answer to a refund', () => {
       await lab.pass(payment)
       return { kind: 'unavailable', reason: 'ECONNREFUSED' }
     })
-    expect(await lab.row(refundId)).toMatchObject({
-      status: 'pending',
+    await lab.expectRefund(refundId, 'pending', {
       attempts: 0,
       unanswered: false,
       firstSentAt: null,

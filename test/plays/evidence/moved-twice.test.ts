@@ -1,43 +1,25 @@
 import { describe, expect, it } from 'vitest'
-import { CONFIRM_MS, type LabPayment } from '../../support/refund-lab.ts'
+import { AGAINST, done, usePerson } from '../../support/people.ts'
+import { CONFIRM_MS, type LabPayment, RESEND_MS } from '../../support/refund-lab.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 /** Sequences of events that moved money twice, lost it, or froze it, under rules that were too clever. */
 
 const lab = useFreshLab()
-
-const SHORT_MS = 300
-
-async function post(path: string, body: object): Promise<number> {
-  const { status } = await lab.api(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-  return status
-}
+const operator = usePerson(lab)
 
 const decide = (refundId: string, outcome: string) =>
-  post(`/v1/refunds/${refundId}/resolution`, {
-    outcome,
-    reason: 'asked the gateway',
-    againstEvidence: true,
-  })
+  done(operator.decide(refundId, outcome, AGAINST))
 
 describe('a notification with a code that is not known to be final (a)', () => {
   it('5 fails nothing, and a person decides in the end', async () => {
     const { payment, refundId } = await lab.openSent()
     await lab.passNotified(payment, refundId, '30', { code: 5 })
     await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('accepted')
-    expect(await lab.left(payment)).toBe('70')
+    await lab.expectRefund(refundId, 'accepted', { left: '70' })
     await lab.age(refundId, CONFIRM_MS)
     await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({
-      status: 'needs_review',
-      review: 'contradicted',
-    })
-    expect(await lab.left(payment)).toBe('70')
+    await lab.expectRefund(refundId, 'needs_review', { review: 'contradicted', left: '70' })
   })
 
   it('followed by the same wish under another key and by growth moves nothing unseen', async () => {
@@ -66,10 +48,9 @@ describe('a failed refund whose bytes had left is judged again by growth (b)', (
   it('that failed by a person', async () => {
     const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.age(refundId, CONFIRM_MS)
-    expect(await decide(refundId, 'failed')).toBe(200)
+    await decide(refundId, 'failed')
     await lab.passSettled(payment, refundId)
-    expect(await lab.status(refundId)).toBe('needs_review')
-    expect(await lab.left(payment)).toBe('40')
+    await lab.expectRefund(refundId, 'needs_review', { left: '40' })
   })
 
   it('and not by the growth that the person had before them', async () => {
@@ -80,7 +61,7 @@ describe('a failed refund whose bytes had left is judged again by growth (b)', (
     await lab.pass(payment)
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('unknown')
-    expect(await decide(refundId, 'failed')).toBe(200)
+    await decide(refundId, 'failed')
     await lab.pass(payment)
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('failed')
@@ -93,7 +74,7 @@ describe('a refund that a restored database knows as never sent (c)', () => {
     const payment = await lab.open()
     await lab.show(payment, '30')
     const refundId = await lab.ask(payment, '30')
-    await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
+    await lab.change(payment, { status: 'FAILED' })
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('needs_review')
   })
@@ -106,16 +87,12 @@ describe('a refund that a restored database knows as never sent (c)', () => {
     if (listed) {
       await lab.passShowing(payment, '30')
     } else {
-      await lab.control('PATCH', `/payments/${payment.id}`, { listed: false })
+      await lab.change(payment, { listed: false })
     }
     const refundId = await lab.ask(payment, '30')
-    await lab.database.sql`
-      update refunds set requested_at = requested_at - interval '7 days' where refund_id = ${refundId}`
+    await lab.ageRequest(refundId, 7 * 86_400_000)
     await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({
-      status: 'needs_review',
-      review: 'contradicted',
-    })
+    await lab.expectRefund(refundId, 'needs_review', { review: 'contradicted' })
   })
 })
 
@@ -124,7 +101,7 @@ describe('a refund that came back (d)', () => {
     const refundId = await lab.send(payment, '30')
     await lab.settle(refundId)
     await lab.passNotified(payment, refundId, '30')
-    expect(await decide(refundId, 'returned')).toBe(200)
+    await decide(refundId, 'returned')
     await lab.pass(payment)
     return refundId
   }
@@ -167,15 +144,14 @@ describe('a refund that came back (d)', () => {
 describe('inference never frees money (f)', () => {
   it('when a portal refund whose notification is lost is taken for ours', async () => {
     const { payment, refundId } = await lab.openSent()
-    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
+    await lab.refundAtPortal(payment, '30')
     await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
-    expect(await lab.left(payment)).toBe('40')
+    await lab.expectRefund(refundId, 'succeeded', { inferred: true, left: '40' })
     expect((await lab.refund(payment.id, { amount: '70' })).status).toBe(409)
     await lab.passSettled(payment, refundId)
     expect(await lab.left(payment)).toBe('10')
     await lab.passNotified(payment, refundId, '30')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
+    await lab.expectRefund(refundId, 'succeeded', { inferred: false })
     expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
     expect(await lab.left(payment)).toBe('40')
   })
@@ -185,7 +161,7 @@ describe('inference never frees money (f)', () => {
       const { payment, refundId } = await lab.openSent()
       await lab.passSettled(payment, refundId)
       expect(await lab.row(refundId)).toMatchObject({ inferred: true, matched: false })
-      if (confirm === 'person') expect(await decide(refundId, 'succeeded')).toBe(200)
+      if (confirm === 'person') await decide(refundId, 'succeeded')
       else await lab.notify(payment, refundId, '30')
       await lab.pass(payment)
       expect(await lab.row(refundId)).toMatchObject({ inferred: false, matched: true })
@@ -205,7 +181,7 @@ describe('a request id in upper case (l)', () => {
   it('stops another send: its failure is not followed by one', async () => {
     const { payment, refundId } = await lab.openSent('reset')
     await lab.notify(payment, refundId, '30', { code: 1, requestId: refundId.toUpperCase() })
-    await lab.age(refundId, 30_000 + SHORT_MS)
+    await lab.age(refundId, RESEND_MS + 300)
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
   })

@@ -31,7 +31,7 @@ describe('an attempt that wrote no byte, whose lease ended', () => {
   it('is followed by another where nothing was notified', async () => {
     const { payment, refundId } = await lab.openAsked()
     await passSending(lab, payment, async () => ({ kind: 'unavailable', reason: 'ECONNREFUSED' }))
-    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
+    await lab.expectRefund(refundId, 'pending', { attempts: 0 })
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
   })

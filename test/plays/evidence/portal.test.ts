@@ -1,42 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { z } from 'zod'
+import { AGAINST, done, usePerson } from '../../support/people.ts'
 import { type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
-import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
+import { MERCHANT } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
-
-async function listExternal({ id }: LabPayment): Promise<{ id: string; state: string }[]> {
-  const response = await lab.api(`/v1/payments/${id}/external-refunds`)
-  return ExternalList.parse(await response.json()).data
-}
-
-const ExternalList = z.object({ data: z.array(z.object({ id: z.string(), state: z.string() })) })
+const operator = usePerson(lab)
 
 async function states(payment: LabPayment): Promise<string[]> {
-  return (await listExternal(payment)).map(({ state }) => state)
+  return (await lab.external(payment)).map(({ state }) => state)
 }
 
 async function decideExternal(payment: LabPayment, outcome: string): Promise<void> {
-  const [one] = await listExternal(payment)
-  const { status } = await lab.post(`/external-refunds/${one?.id}/resolution`, {
-    outcome,
-    reason: 'asked the portal',
-    againstEvidence: true,
-  })
-  expect(status).toBe(200)
+  const [one] = await lab.external(payment)
+  await done(operator.decideExternal(one?.id ?? '', outcome, AGAINST))
 }
 
-async function enterGrowth({ id }: LabPayment): Promise<void> {
-  const [row] = await lab.database.sql`
-    select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${id}`
-  const reason = 'made at the portal'
-  expect((await lab.post(`/discrepancies/${row?.id}/resolution`, { reason })).status).toBe(200)
-}
-
-async function portalRefund(payment: LabPayment, amount: string): Promise<void> {
-  await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount })
-}
+const enterGrowth = (payment: LabPayment) => done(operator.enterGrowth(payment))
 
 /** A payment that the service sees for the first time after `before` has happened at the gateway. */
 async function openLater(before: (payment: LabPayment) => Promise<void>): Promise<LabPayment> {
@@ -53,31 +33,27 @@ async function openLater(before: (payment: LabPayment) => Promise<void>): Promis
   return payment
 }
 
-describe('portal refunds from before the payment was first seen', () => {
-  it('are consumed whole, oldest first', async () => {
-    const payment = await openLater(async (payment) => {
-      await portalRefund(payment, '30')
-      await portalRefund(payment, '20')
-      await lab.notify(payment, 'portal-1', '30')
-      await lab.notify(payment, 'portal-2', '20')
-    })
-    expect(await lab.left(payment)).toBe('50')
-    const rows = await lab.database.sql`select outcome from external_refunds`
-    expect(rows.map(({ outcome }) => outcome)).toEqual(Array(2).fill('part_of_first_sight'))
+it('portal refunds from before the payment was first seen are consumed whole, oldest first', async () => {
+  const payment = await openLater(async (payment) => {
+    await lab.refundAtPortal(payment, '30')
+    await lab.refundAtPortal(payment, '20')
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.notify(payment, 'portal-2', '20')
   })
+  expect(await lab.left(payment)).toBe('50')
+  const rows = await lab.database.sql`select outcome from external_refunds`
+  expect(rows.map(({ outcome }) => outcome)).toEqual(Array(2).fill('part_of_first_sight'))
 })
 
-describe('what was judged without an external refund', () => {
-  it('failed by its code goes to review once the external refund that took its growth did not happen', async () => {
-    const { payment, refundId } = await lab.openSent('acceptThenCode', { code: 33 })
-    await lab.passTwice(payment, refundId)
-    await lab.notify(payment, 'portal-1', '30')
-    await lab.passSettled(payment, refundId)
-    expect(await lab.status(refundId)).toBe('failed')
-    await decideExternal(payment, 'never_happened')
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('needs_review')
-  })
+it('what was judged without an external refund failed by its code goes to review once the external refund that took its growth did not happen', async () => {
+  const { payment, refundId } = await lab.openSent('acceptThenCode', { code: 33 })
+  await lab.passTwice(payment, refundId)
+  await lab.notify(payment, 'portal-1', '30')
+  await lab.passSettled(payment, refundId)
+  expect(await lab.status(refundId)).toBe('failed')
+  await decideExternal(payment, 'never_happened')
+  await lab.pass(payment)
+  expect(await lab.status(refundId)).toBe('needs_review')
 })
 
 describe('an external refund', () => {
@@ -129,7 +105,7 @@ describe('an external refund', () => {
 
   it('that was matched and fails stays matched, and a person decides', async () => {
     const payment = await lab.open()
-    await portalRefund(payment, '30')
+    await lab.refundAtPortal(payment, '30')
     await lab.passNotified(payment, 'portal-1', '30')
     await lab.passNotified(payment, 'portal-1', '30', { code: 5 })
     expect(await lab.left(payment)).toBe('70')
@@ -159,19 +135,6 @@ describe('where nothing is queried for as long as a refund may take', () => {
   })
 })
 
-/** A verified success with a member that no table lists. */
-const notifyUndocumented = async (
-  { id }: LabPayment,
-  requestId = 'portal-1',
-  channel = 'portal',
-) => {
-  const members = {
-    ...{ svc_Command: 'REFUND', svc_RequestID: requestId, svc_PaymentID: id },
-    ...{ svc_Amount: 30, svc_ResponseCode: 0, svc_Channel: channel },
-  }
-  expect((await postIpn(lab.service.url, signIpn(members, { exclude: [] }))).status).toBe(200)
-}
-
 describe('a verified success of a refund at the portal', () => {
   it('whose amount has binary noise is reserved as the decimal that it was', async () => {
     const payment = await lab.open()
@@ -195,7 +158,7 @@ describe('a verified success of a refund at the portal', () => {
     expect(await lab.status(refundId)).toBe('unknown')
     await enterGrowth(payment)
     await lab.passShowing(payment, '60')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.expectRefund(refundId, 'succeeded', { inferred: true })
   })
 
   it.each(['first', 'last'])(
@@ -203,7 +166,7 @@ describe('a verified success of a refund at the portal', () => {
     async (place) => {
       const payment = await lab.open()
       if (place === 'first') await notifyUnreadable(payment)
-      await notifyUndocumented(payment, 'portal-2')
+      await lab.notifyUndocumented(payment, 'portal-2')
       if (place === 'last') await notifyUnreadable(payment)
       await lab.passShowing(payment, '30')
       await enterGrowth(payment)
@@ -227,9 +190,7 @@ describe('a verified success of a refund at the portal', () => {
   })
 
   it('whose amount cannot be read leaves to a person what was inferred before', async () => {
-    const { payment, refundId } = await lab.openSent('reset')
-    await lab.passShowing(payment, '30')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    const { payment, refundId } = await lab.openInferred('reset')
     await notifyUnreadable(payment)
     expect(await lab.status(refundId)).toBe('needs_review')
   })
@@ -240,7 +201,7 @@ describe('a verified success of a refund at the portal', () => {
     await lab.passNotified(payment, 'portal-1', '20')
     await lab.passShowing(payment, '20')
     await lab.passShowing(payment, '50')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.expectRefund(refundId, 'succeeded', { inferred: true })
   })
 
   it('is later than the first answer, also by a clock that has gone back since', async () => {
@@ -260,7 +221,7 @@ describe('a verified success of a refund at the portal', () => {
 describe('growth that fits a verified success with a member that no table lists', () => {
   it('settles no refund of ours', async () => {
     const { payment, refundId } = await lab.openSent('reset')
-    await notifyUndocumented(payment)
+    await lab.notifyUndocumented(payment)
     await lab.passShowing(payment, '30')
     expect(await lab.status(refundId)).toBe('unknown')
     expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
@@ -271,7 +232,7 @@ describe('growth that fits a verified success with a member that no table lists'
     ['10', 'unknown'],
   ])('%s of which was entered since leaves ours %s', async (entered, status) => {
     const payment = await lab.open()
-    await notifyUndocumented(payment)
+    await lab.notifyUndocumented(payment)
     await lab.passShowing(payment, entered)
     await enterGrowth(payment)
     await lab.fault('reset')
@@ -285,8 +246,8 @@ describe('growth that fits a verified success with a member that no table lists'
     ['the same, told again in other words', 'succeeded', 'portal-1'],
   ])('is not explained twice by what was entered: with %s ours is %s', async (_, status, id) => {
     const payment = await lab.open()
-    await notifyUndocumented(payment)
-    await notifyUndocumented(payment, id, 'api')
+    await lab.notifyUndocumented(payment)
+    await lab.notifyUndocumented(payment, id, 'api')
     await lab.passShowing(payment, '30')
     await enterGrowth(payment)
     await lab.fault('reset')
@@ -296,23 +257,20 @@ describe('growth that fits a verified success with a member that no table lists'
   })
 })
 
-describe('an external refund whose success and failure were both notified', () => {
-  it.each([
-    ['never_happened', '30', 409],
-    ['never_happened', '0', 200],
-    ['matched', '30', 409],
-  ])(
-    '%s of it, with growth of %s, leads to %d without againstEvidence',
-    async (outcome, growth, status) => {
-      const payment = await lab.open()
-      await lab.passNotified(payment, 'portal-1', '30')
-      await lab.passNotified(payment, 'portal-1', '30', { code: 33 })
-      await lab.passShowing(payment, growth)
-      const [one] = await listExternal(payment)
-      expect(one?.state).toBe('reserved')
-      const decided = { outcome, reason: 'asked the portal' }
-      const response = await lab.post(`/external-refunds/${one?.id}/resolution`, decided)
-      expect(response.status).toBe(status)
-    },
-  )
-})
+it.each([
+  ['never_happened', '30', 409],
+  ['never_happened', '0', 200],
+  ['matched', '30', 409],
+])(
+  'an external refund whose success and failure were both notified %s of it, with growth of %s, leads to %d without againstEvidence',
+  async (outcome, growth, status) => {
+    const payment = await lab.open()
+    await lab.passNotified(payment, 'portal-1', '30')
+    await lab.passNotified(payment, 'portal-1', '30', { code: 33 })
+    await lab.passShowing(payment, growth)
+    const [one] = await lab.external(payment)
+    expect(one?.state).toBe('reserved')
+    const response = await operator.decideExternal(one?.id ?? '', outcome)
+    expect(response.status).toBe(status)
+  },
+)

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
 import { deriveRefundId } from '../../../src/refunds/idempotency.ts'
 import { expectRefused } from '../../support/ask.ts'
+import { AGAINST, done, usePerson } from '../../support/people.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
@@ -9,27 +10,15 @@ import { useFreshLab } from '../../support/use-started.ts'
 const WEEK_MS = 7 * 86_400_000
 
 const lab = useFreshLab()
-
-/** A refund at the portal of which no notification arrives; it also stands for what a lost row has sent. */
-const refundSilently = (payment: LabPayment, amount: string) =>
-  lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount })
-
-const send = (path: string, body: object) =>
-  lab.api(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
-
-const post = async (path: string, body: object) => (await send(path, body)).status
+const operator = usePerson(lab)
 
 const decide = (refundId: string, outcome: string) =>
-  post(`/v1/refunds/${refundId}/resolution`, { outcome, reason: 'asked', againstEvidence: true })
+  done(operator.decide(refundId, outcome, AGAINST))
 
 /** A payment of 100 of which 30 were refunded silently, shown by one answer and not by the next one. */
 async function openStale() {
   const payment = await lab.open()
-  await refundSilently(payment, '30')
+  await lab.refundAtPortal(payment, '30')
   await lab.pass(payment)
   expect(await lab.left(payment)).toBe('70')
   await lab.passShowing(payment, '0')
@@ -56,10 +45,9 @@ describe('an answer from a stale replica', () => {
     await wait(payment)
     await lab.pass(payment)
     expect(await lab.left(payment)).toBe('100')
-    const [event] = await lab.database.sql`
-      select data ->> 'refundableAmount' as left from event_outbox
-      where type = 'payment.updated' and data ->> 'id' = ${payment.id} order by id desc limit 1`
-    expect(event).toEqual({ left: '100' })
+    expect(await lab.lastEvent(payment.id)).toMatchObject({
+      ...{ type: 'payment.updated', data: { refundableAmount: '100' } },
+    })
   })
 
   it.each([
@@ -75,25 +63,24 @@ describe('an answer from a stale replica', () => {
 
   it('sends no refund that the growth held back as perhaps its own', async () => {
     const { payment, refundId } = await lab.openAsked()
-    await refundSilently(payment, '30')
+    await lab.refundAtPortal(payment, '30')
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(0)
     await lab.passShowing(payment, '0')
     expect(await lab.sent(refundId)).toBe(0)
-    const refused = await send(`/v1/refunds/${refundId}/cancellation`, { reason: 'not wanted' })
-    const { detail } = await expectRefused(refused, 409, 'growth_may_be_its_own')
+    const { detail } = await expectRefused(
+      await operator.cancel(refundId),
+      409,
+      'growth_may_be_its_own',
+    )
     expect(detail).toContain('First wait for another answer of the gateway: the newest one shows 0')
   })
 
   it('leaves too little for a refund that was asked for before the growth', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '80')
-    await refundSilently(payment, '30')
-    const { config } = lab.service.ctx
-    config.REFUNDS_ENABLED = false
-    await lab.pass(payment).finally(() => {
-      config.REFUNDS_ENABLED = true
-    })
+    await lab.refundAtPortal(payment, '30')
+    await lab.passUnsent(payment)
     expect(await lab.status(refundId)).toBe('pending')
     await lab.passShowing(payment, '0')
     expect(await lab.sent(refundId)).toBe(0)
@@ -102,16 +89,14 @@ describe('an answer from a stale replica', () => {
   it('has no refund sent for the first time: growth could not be measured from it', async () => {
     const payment = await openStale()
     const refundId = await lab.send(payment, '40')
-    expect([await lab.status(refundId), await lab.sent(refundId)]).toEqual(['pending', 0])
+    await lab.expectRefund(refundId, 'pending', { sent: 0 })
     await wait(payment)
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
   })
 
   it('hides the growth of a refund that was sent before it: neither failed nor sent again', async () => {
-    const { payment, refundId } = await lab.openSent()
-    await lab.show(payment, '30')
-    await lab.passNotified(payment, refundId, '30')
+    const { payment } = await lab.openMatched()
     await lab.fault('acceptThenCode', { code: 31 })
     const another = await lab.send(payment, '30')
     expect(await lab.status(another)).toBe('unknown')
@@ -120,19 +105,19 @@ describe('an answer from a stale replica', () => {
     await lab.show(payment, '30')
     await lab.age(another, 600_000)
     await lab.passTwice(payment, another)
-    expect([await lab.status(another), await lab.sent(another)]).toEqual(['needs_review', 1])
+    await lab.expectRefund(another, 'needs_review', { sent: 1 })
   })
 
   it('leaves growth from before a refund was sent to others: it is neither inferred nor matched', async () => {
     const payment = await lab.open()
-    await refundSilently(payment, '20')
+    await lab.refundAtPortal(payment, '20')
     await lab.pass(payment)
     const refundId = await lab.send(payment, '30')
     await lab.passShowing(payment, '0')
     await lab.passShowing(payment, '30')
     expect(await lab.status(refundId)).toBe('accepted')
     await lab.passNotified(payment, refundId, '30')
-    expect([await lab.status(refundId), await lab.left(payment)]).toEqual(['succeeded', '40'])
+    await lab.expectRefund(refundId, 'succeeded', { left: '40' })
   })
 
   it('keeps no refund waiting whose payment is gone since: a person decides', async () => {
@@ -159,7 +144,7 @@ describe('an answer from a stale replica', () => {
 
   it('confirms no failure before the fall is believed', async () => {
     const payment = await lab.open()
-    await refundSilently(payment, '30')
+    await lab.refundAtPortal(payment, '30')
     await lab.pass(payment)
     const refundId = await lab.send(payment, '50')
     await lab.notify(payment, refundId, '50', { code: 33 })
@@ -169,77 +154,64 @@ describe('an answer from a stale replica', () => {
   })
 })
 
-describe('growth from before a refund was sent', () => {
-  it('does not match it, although its success is known', async () => {
-    const payment = await lab.open({ amount: '200' })
-    await refundSilently(payment, '30')
-    await lab.pass(payment)
-    const known = await lab.send(payment, '60')
-    const other = await lab.send(payment, '31')
-    expect([await lab.sent(known), await lab.sent(other)]).toEqual([1, 1])
-    await lab.notify(payment, known, '60')
-    await lab.passSettled(payment, other)
-    expect(await lab.row(known)).toMatchObject({ status: 'succeeded', matched: false })
-    // 30 at the portal, 60 known and 31 open of 200.
-    expect(Number(await lab.left(payment))).toBeLessThanOrEqual(79)
-    await lab.passSettled(payment, known)
-    expect(await lab.row(known)).toMatchObject({ matched: true })
-  })
+it('growth from before a refund was sent does not match it, although its success is known', async () => {
+  const payment = await lab.open({ amount: '200' })
+  await lab.refundAtPortal(payment, '30')
+  await lab.pass(payment)
+  const known = await lab.send(payment, '60')
+  const other = await lab.send(payment, '31')
+  expect([await lab.sent(known), await lab.sent(other)]).toEqual([1, 1])
+  await lab.notify(payment, known, '60')
+  await lab.passSettled(payment, other)
+  await lab.expectRefund(known, 'succeeded', { matched: false })
+  // 30 at the portal, 60 known and 31 open of 200.
+  expect(Number(await lab.left(payment))).toBeLessThanOrEqual(79)
+  await lab.passSettled(payment, known)
+  expect(await lab.row(known)).toMatchObject({ matched: true })
 })
 
-describe('a refunded amount that has fallen for good', () => {
-  it('is what the growth of what was sent before is measured from', async () => {
-    const payment = await lab.open()
-    await lab.show(payment, '30')
-    await lab.passNotified(payment, 'portal-1', '30')
-    const refundId = await lab.send(payment, '30')
-    await lab.show(payment, '0')
-    await lab.passTwice(payment, refundId)
-    const external = await lab.database.sql<{ id: string }[]>`
-      select id::text from external_refunds where payment_id = ${payment.id}`
-    const decided = await post(`/v1/external-refunds/${external[0]?.id}/resolution`, {
-      ...{ outcome: 'never_happened', reason: 'it bounced', againstEvidence: true },
-    })
-    expect(decided).toBe(200)
-    await lab.show(payment, '30')
-    await lab.passNotified(payment, refundId, '30')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
-    expect(await lab.left(payment)).toBe('70')
-  })
+it('a refunded amount that has fallen for good is what the growth of what was sent before is measured from', async () => {
+  const payment = await lab.open()
+  await lab.show(payment, '30')
+  await lab.passNotified(payment, 'portal-1', '30')
+  const refundId = await lab.send(payment, '30')
+  await lab.show(payment, '0')
+  await lab.passTwice(payment, refundId)
+  const [external] = await lab.external(payment)
+  await done(operator.decideExternal(external?.id ?? '', 'never_happened', AGAINST))
+  await lab.show(payment, '30')
+  await lab.passNotified(payment, refundId, '30')
+  await lab.expectRefund(refundId, 'succeeded', { matched: true, left: '70' })
 })
 
-describe('a refund made elsewhere that is notified while no query is answered', () => {
-  it('makes what was inferred doubtful all the same', async () => {
-    const { payment, refundId } = await lab.openSent()
-    await lab.passSettled(payment, refundId)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
-    await lab.notify(payment, 'portal-1', '40')
-    await lab.fault('reset', { command: 'QUERY_PT' })
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('needs_review')
-  })
+it('a refund made elsewhere that is notified while no query is answered makes what was inferred doubtful all the same', async () => {
+  const { payment, refundId } = await lab.openSent()
+  await lab.passSettled(payment, refundId)
+  await lab.expectRefund(refundId, 'succeeded', { inferred: true })
+  await lab.notify(payment, 'portal-1', '40')
+  await lab.fault('reset', { command: 'QUERY_PT' })
+  await lab.pass(payment)
+  expect(await lab.status(refundId)).toBe('needs_review')
 })
 
 describe('a refund whose time was over, by what was known before a restore', () => {
   it('not sent in time: growth of its amount leaves it to a person', async () => {
     const { payment, refundId } = await lab.openAsked()
-    await refundSilently(payment, '30')
-    await lab.database.sql`
-      update refunds set requested_at = requested_at - interval '7 days' where refund_id = ${refundId}`
+    await lab.refundAtPortal(payment, '30')
+    await lab.ageRequest(refundId, WEEK_MS)
     await reconcileUnqueried(lab.service.ctx)
     expect(await lab.status(refundId)).toBe('failed')
     await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('needs_review')
-    expect(await lab.left(payment)).toBe('40')
+    await lab.expectRefund(refundId, 'needs_review', { left: '40' })
   })
 
   it('not approved in time: the same', async () => {
     const { payment, refundId } = await lab.openAsked()
-    await refundSilently(payment, '30')
+    await lab.refundAtPortal(payment, '30')
     await lab.database.sql`
-      update refunds set status = 'awaiting_approval', needs_approval = true, due_at = null,
-        requested_at = requested_at - ${WEEK_MS}::float8 * interval '1 millisecond'
+      update refunds set status = 'awaiting_approval', needs_approval = true, due_at = null
       where refund_id = ${refundId}`
+    await lab.ageRequest(refundId, WEEK_MS)
     expect(await reconcileUnqueried(lab.service.ctx)).toBe(1)
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('needs_review')
@@ -248,8 +220,7 @@ describe('a refund whose time was over, by what was known before a restore', () 
   it('growth that may be an open one of the same amount as well is inferred for neither', async () => {
     const payment = await lab.open()
     const expired = await lab.ask(payment, '30')
-    await lab.database.sql`
-      update refunds set requested_at = requested_at - interval '7 days' where refund_id = ${expired}`
+    await lab.ageRequest(expired, WEEK_MS)
     await lab.pass(payment)
     expect(await lab.status(expired)).toBe('failed')
     const open = await lab.send(payment, '30')
@@ -260,31 +231,28 @@ describe('a refund whose time was over, by what was known before a restore', () 
 })
 
 describe('a refund that a person failed', () => {
-  it('is news again when growth that was there has been entered, and as much comes anew', async () => {
+  /** Beside growth of 30 that was there. */
+  async function makeFailed() {
     const { payment, refundId } = await lab.openSent('acceptThenReset')
     await lab.notify(payment, 'portal-9', '50')
     await lab.show(payment, '30')
     await lab.age(refundId, 600_000)
     await lab.pass(payment)
-    expect(await decide(refundId, 'failed')).toBe(200)
+    await decide(refundId, 'failed')
+    return { payment, refundId }
+  }
+
+  it('is news again when growth that was there has been entered, and as much comes anew', async () => {
+    const { payment, refundId } = await makeFailed()
     await lab.pass(payment)
-    const [open] = await lab.database.sql<{ id: number }[]>`
-      select id from discrepancies
-      where payment_id = ${payment.id} and kind = 'unexplained_growth' and resolved_at is null`
-    const entered = await post(`/v1/discrepancies/${open?.id}/resolution`, { reason: 'the portal' })
-    expect(entered).toBe(200)
+    await done(operator.enterGrowth(payment))
     await lab.pass(payment)
     await lab.passShowing(payment, '60')
     expect(await lab.status(refundId)).toBe('needs_review')
   })
 
   it('is news again when growth that was there is gone, and as much comes anew', async () => {
-    const { payment, refundId } = await lab.openSent('acceptThenReset')
-    await lab.notify(payment, 'portal-9', '50')
-    await lab.show(payment, '30')
-    await lab.age(refundId, 600_000)
-    await lab.pass(payment)
-    expect(await decide(refundId, 'failed')).toBe(200)
+    const { payment, refundId } = await makeFailed()
     await lab.passShowing(payment, '0')
     await wait(payment)
     await lab.pass(payment)
@@ -296,8 +264,8 @@ describe('a refund that a person failed', () => {
     const { payment, refundId } = await lab.openAsked()
     await lab.passNotified(payment, refundId, '30', { code: 1 })
     expect(await lab.status(refundId)).toBe('needs_review')
-    expect(await decide(refundId, 'failed')).toBe(200)
-    await refundSilently(payment, '30')
+    await decide(refundId, 'failed')
+    await lab.refundAtPortal(payment, '30')
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('needs_review')
   })
@@ -308,13 +276,12 @@ it('what was notified of a request id in mixed case is found after its notificat
   const id = deriveRefundId(MERCHANT.merchantCode, 'k9')
   const requestId = id.slice(0, 18).toUpperCase() + id.slice(18)
   expect(requestId).not.toBe(id)
-  await refundSilently(payment, '30')
+  await lab.refundAtPortal(payment, '30')
   await lab.passNotified(payment, id, '30', { requestId })
   await lab.database.sql`delete from ipn_events`
   const again = await lab.refund(payment.id, { amount: '30' }, 'k9')
   await lab.pass(payment)
-  expect(await lab.status(again.body.id)).toBe('succeeded')
-  expect(await lab.sent(again.body.id)).toBe(0)
+  await lab.expectRefund(again.body.id, 'succeeded', { sent: 0 })
 })
 
 describe('where two answers need not be apart', () => {
@@ -322,7 +289,7 @@ describe('where two answers need not be apart', () => {
 
   it('one alone frees nothing', async () => {
     const payment = await hasty.open()
-    await hasty.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
+    await hasty.refundAtPortal(payment, '30')
     await hasty.pass(payment)
     await hasty.passShowing(payment, '0')
     expect(await hasty.left(payment)).toBe('70')

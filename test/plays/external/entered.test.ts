@@ -1,51 +1,23 @@
-import { beforeEach, describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { ExternalRefund } from '../../../src/refunds/external-view.ts'
-import { readPage, withKey } from '../../support/api.ts'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { describe, expect, it } from 'vitest'
 import { expectRefused } from '../../support/ask.ts'
+import { AGAINST, done, usePerson } from '../../support/people.ts'
 import { type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
-
-let operator: TestKey
-beforeEach(async () => {
-  operator = await addPrincipal(lab.database)
-})
-
-function post(path: string, body: object) {
-  return fetch(lab.service.url + path, {
-    method: 'POST',
-    ...withKey(operator.key, { 'content-type': 'application/json' }),
-    body: JSON.stringify({ reason: 'ticket 4711', ...body }),
-  })
-}
-
-async function list({ id }: LabPayment) {
-  const response = await lab.api(`/v1/payments/${id}/external-refunds`)
-  return z.object({ data: z.array(ExternalRefund) }).parse(await response.json()).data
-}
+const operator = usePerson(lab)
 
 const find = async (payment: LabPayment, requestId: string | null) => {
-  const found = (await list(payment)).find((one) => one.requestId === requestId)
-  if (!found) throw new Error(`no external refund ${requestId}`)
-  return found
+  const found = (await lab.external(payment)).find((one) => one.requestId === requestId)
+  return found ?? expect.fail(`no external refund ${requestId}`)
 }
-
-const decide = (id: string, outcome: string, more: object = {}) =>
-  post(`/v1/external-refunds/${id}/resolution`, { outcome, ...more })
 
 /** A payment of 100 that grew by `growth`, which a person has entered as a refund made elsewhere. */
 async function makeEntered(growth: string, atFirst = '0'): Promise<LabPayment> {
   const payment = await lab.open()
-  await lab.database.sql`
-    update payments set refunded_at_first = ${atFirst}, refunded_amount = ${atFirst}
-    where payment_id = ${payment.id}`
+  await lab.seeFirst(payment, atFirst)
   await lab.passShowing(payment, String(Number(atFirst) + Number(growth)))
-  const [row] = await lab.database.sql`
-    select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
-  expect((await post(`/v1/discrepancies/${row?.id}/resolution`, {})).status).toBe(200)
+  await done(operator.enterGrowth(payment))
   return payment
 }
 
@@ -54,10 +26,8 @@ const readEvents = async ({ transactionId }: LabPayment) =>
     select type, data ->> 'id' as id, data ->> 'state' as state, data ->> 'amount' as amount from event_outbox
     where transaction_id = ${transactionId} and type like 'external_refund.%' order by event_outbox.id`
 
-async function readSteps({ transactionId }: LabPayment) {
-  const { data } = await readPage(await lab.api(`/v1/transactions/${transactionId}/timeline`))
-  return data.filter(({ field }) => field === 'external_refund')
-}
+const readSteps = async (payment: LabPayment) =>
+  (await lab.timeline(payment)).filter(({ field }) => field === 'external_refund')
 
 describe('a refund that a person entered for growth', () => {
   it('is replaced by the one whose notification arrives later, in the feed and in the timeline', async () => {
@@ -65,7 +35,7 @@ describe('a refund that a person entered for growth', () => {
     const entered = await find(payment, null)
     await lab.passNotified(payment, 'portal-1', '30')
     const notified = await find(payment, 'portal-1')
-    expect((await decide(notified.id, 'matched')).status).toBe(200)
+    await done(operator.decideExternal(notified.id, 'matched'))
     expect(await lab.left(payment)).toBe('70')
     expect(await find(payment, null)).toMatchObject({ state: 'released' })
     const events = await readEvents(payment)
@@ -90,7 +60,7 @@ describe('a refund that a person entered for growth', () => {
     const entered = await find(payment, null)
     await lab.passNotified(payment, 'portal-1', '10')
     const notified = await find(payment, 'portal-1')
-    expect((await decide(notified.id, 'matched')).status).toBe(200)
+    await done(operator.decideExternal(notified.id, 'matched'))
     expect(await lab.left(payment)).toBe('70')
     expect(await find(payment, null)).toMatchObject({ state: 'matched', amount: '20' })
     const events = await readEvents(payment)
@@ -109,11 +79,10 @@ describe('a refund that a person entered for growth', () => {
   it('uses up the first sight once a person decides that it is part of it', async () => {
     const payment = await makeEntered('30', '30')
     const { id } = await find(payment, null)
-    const against = { againstEvidence: true }
-    expect((await decide(id, 'part_of_first_sight', against)).status).toBe(200)
+    await done(operator.decideExternal(id, 'part_of_first_sight', AGAINST))
     await lab.passNotified(payment, 'portal-1', '30')
     const portal = await find(payment, 'portal-1')
-    const refused = await decide(portal.id, 'part_of_first_sight', against)
+    const refused = await operator.decideExternal(portal.id, 'part_of_first_sight', AGAINST)
     const problem = await expectRefused(refused, 409, 'not_decidable')
     expect(problem.detail).toContain('only 0')
   })
@@ -121,13 +90,13 @@ describe('a refund that a person entered for growth', () => {
   it('that never happened leaves its growth unexplained again', async () => {
     const payment = await makeEntered('30')
     const { id } = await find(payment, null)
-    await expectRefused(await decide(id, 'never_happened'), 409, 'against_evidence')
-    expect((await decide(id, 'never_happened', { againstEvidence: true })).status).toBe(200)
+    const refused = await operator.decideExternal(id, 'never_happened')
+    await expectRefused(refused, 409, 'against_evidence')
+    await done(operator.decideExternal(id, 'never_happened', AGAINST))
     expect(await lab.left(payment)).toBe('70')
     const refundId = await lab.send(payment, '30')
     await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('pending')
-    expect(await lab.sent(refundId)).toBe(0)
+    await lab.expectRefund(refundId, 'pending', { sent: 0 })
   })
 })
 
@@ -135,13 +104,10 @@ it('growth that is entered leaves to a person what was inferred and may not be i
   const payment = await lab.open()
   const one = await lab.send(payment, '30')
   await lab.passShowing(payment, '30')
-  expect(await lab.row(one)).toMatchObject({ status: 'succeeded', inferred: true })
+  await lab.expectRefund(one, 'succeeded', { inferred: true })
   expect(await lab.status(await lab.send(payment, '40'))).toBe('accepted')
   await lab.passShowing(payment, '50')
-  const [row] = await lab.database.sql`
-    select id from discrepancies
-    where kind = 'unexplained_growth' and payment_id = ${payment.id} and resolved_at is null`
-  expect((await post(`/v1/discrepancies/${row?.id}/resolution`, {})).status).toBe(200)
+  await done(operator.enterGrowth(payment))
   expect(await lab.status(one)).toBe('needs_review')
 })
 
@@ -150,25 +116,19 @@ it('growth that is entered and was a refund of ours is told once that succeeds a
   const refundId = await lab.send(payment, '30')
   // Ours of 30 and one of 20 at the portal, in one answer.
   await lab.passShowing(payment, '50')
-  const [row] = await lab.database.sql`
-    select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
-  expect((await post(`/v1/discrepancies/${row?.id}/resolution`, {})).status).toBe(200)
+  await done(operator.enterGrowth(payment))
   await lab.passNotified(payment, refundId, '30')
   expect(await lab.status(refundId)).toBe('succeeded')
-  const open = async () =>
-    await lab.database.sql`
-    select kind from discrepancies where payment_id = ${payment.id} and resolved_at is null`
+  const open = () => lab.disagreements(payment, { onlyOpen: true })
   expect(await open()).toEqual([])
   await lab.age(refundId, RESOLVE_MS)
   await lab.pass(payment)
-  expect(await open()).toEqual([{ kind: 'refund_without_growth' }])
-  const [entered] = await list(payment)
-  const against = { againstEvidence: true }
-  expect((await decide(entered?.id ?? '', 'never_happened', against)).status).toBe(200)
+  expect(await open()).toEqual(['refund_without_growth'])
+  const { id } = await find(payment, null)
+  await done(operator.decideExternal(id, 'never_happened', AGAINST))
   await lab.pass(payment)
   expect(await lab.row(refundId)).toMatchObject({ matched: true })
-  const kinds = (await open()).map(({ kind }) => kind)
-  expect(kinds.toSorted()).toEqual(['decided_against_evidence', 'unexplained_growth'])
+  expect((await open()).toSorted()).toEqual(['decided_against_evidence', 'unexplained_growth'])
 })
 
 it.each([
@@ -179,13 +139,10 @@ it.each([
   async (_, isAnswered) => {
     const { payment, refundId } = await lab.openSent('reset')
     await lab.passShowing(payment, '30')
-    const body = { outcome: 'failed', againstEvidence: true }
-    expect((await post(`/v1/refunds/${refundId}/resolution`, body)).status).toBe(200)
+    await done(operator.decide(refundId, 'failed', AGAINST))
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('failed')
-    const [row] = await lab.database.sql`
-      select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
-    expect((await post(`/v1/discrepancies/${row?.id}/resolution`, {})).status).toBe(200)
+    await done(operator.enterGrowth(payment))
     if (isAnswered) await lab.pass(payment)
     // As much again: this time it may be its own.
     await lab.passShowing(payment, '60')

@@ -1,105 +1,81 @@
-import { beforeEach, describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { ExternalRefund } from '../../../src/refunds/external-view.ts'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { describe, expect, it } from 'vitest'
+import { AGAINST, done, usePerson } from '../../support/people.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
+const operator = usePerson(lab)
 
-let operator: TestKey
-beforeEach(async () => {
-  operator = await addPrincipal(lab.database)
-})
-
-async function post(path: string, body: object = {}): Promise<void> {
-  const response = await lab.post(`/${path}`, { reason: 'ticket 4711', ...body }, operator.key)
-  const text = await response.text()
-  expect({ status: response.status, text }).toMatchObject({ status: 200 })
+/** What the payment's discrepancies about growth that nothing explains say, and whether they are open, oldest first. */
+const readGrowth = async ({ id }: LabPayment) => {
+  const rows = await lab.database.sql<{ ours: string; isOpen: boolean }[]>`
+    select ours, resolved_at is null as "isOpen" from discrepancies
+    where payment_id = ${id} and kind = 'unexplained_growth' order by id`
+  return rows.map(({ ours, isOpen }) => [ours, isOpen])
 }
+const [OPEN, RESOLVED] = [true, false].map((isOpen) => [['no refund explains 30 of it', isOpen]])
 
-type Growth = { id: string; ours: string; isOpen: boolean }
-
-/** The payment's discrepancies about growth that nothing explains, oldest first. */
-const readGrowth = ({ id }: LabPayment) => lab.database.sql<Growth[]>`
-  select id::text, ours, resolved_at is null as "isOpen" from discrepancies
-  where payment_id = ${id} and kind = 'unexplained_growth' order by id`
-
-const isOpen = async (payment: LabPayment) =>
-  (await readGrowth(payment)).map((one) => [one.ours, one.isOpen])
-
-/** A payment of 100 that has grown by `growth`, and the id of the discrepancy. */
-async function grow(growth: string, atFirst = '0') {
+/** A payment of 100 that has grown by 30. */
+async function grow(atFirst = '0') {
   const payment = await lab.open()
-  await lab.database.sql`
-    update payments set refunded_at_first = ${atFirst}, refunded_amount = ${atFirst}
-    where payment_id = ${payment.id}`
-  await lab.passShowing(payment, String(Number(atFirst) + Number(growth)))
-  const [found] = await readGrowth(payment)
-  return { payment, id: found?.id ?? '' }
+  await lab.seeFirst(payment, atFirst)
+  await lab.passShowing(payment, String(Number(atFirst) + 30))
+  return payment
 }
 
-async function findExternal({ id }: LabPayment, source: 'person' | 'notification') {
-  const response = await lab.api(`/v1/payments/${id}/external-refunds`)
-  const { data } = z.object({ data: z.array(ExternalRefund) }).parse(await response.json())
-  const found = data.find((one) => one.source === source)
-  if (!found) throw new Error(`no external refund from a ${source}`)
-  return found
+async function findExternal(payment: LabPayment, source: 'person' | 'notification') {
+  const found = (await lab.external(payment)).find((one) => one.source === source)
+  return found ?? expect.fail(`no external refund from a ${source}`)
 }
 
 async function decide(payment: LabPayment, source: 'person' | 'notification', outcome: string) {
   const { id } = await findExternal(payment, source)
-  await post(`external-refunds/${id}/resolution`, { outcome, againstEvidence: true })
+  await done(operator.decideExternal(id, outcome, AGAINST))
 }
 
-const enter = (id: string) => post(`discrepancies/${id}/resolution`)
+const enter = (payment: LabPayment) => done(operator.enterGrowth(payment))
 
 describe('growth that was entered and undone is unexplained again', () => {
   it.each([
     ['never_happened', '0'],
     ['part_of_first_sight', '30'],
   ])('at once, when a person decides %s', async (outcome, atFirst) => {
-    const { payment, id } = await grow('30', atFirst)
-    await enter(id)
-    expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', false]])
+    const payment = await grow(atFirst)
+    await enter(payment)
+    expect(await readGrowth(payment)).toEqual(RESOLVED)
     await decide(payment, 'person', outcome)
-    expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', true]])
+    expect(await readGrowth(payment)).toEqual(OPEN)
     await lab.pass(payment)
-    expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', true]])
+    expect(await readGrowth(payment)).toEqual(OPEN)
   })
 
   it('and can be entered again, as often as it is undone', async () => {
-    const { payment, id } = await grow('30')
+    const payment = await grow()
     for (let times = 0; times < 2; times += 1) {
-      await enter(id)
+      await enter(payment)
       await lab.pass(payment)
-      expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', false]])
-      const [entered] = await lab.database.sql<{ id: string }[]>`
-        select id from external_refunds where source = 'person' and outcome is null`
-      await post(`external-refunds/${entered?.id}/resolution`, {
-        outcome: 'never_happened',
-        againstEvidence: true,
-      })
-      expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', true]])
+      expect(await readGrowth(payment)).toEqual(RESOLVED)
+      await decide(payment, 'person', 'never_happened')
+      expect(await readGrowth(payment)).toEqual(OPEN)
     }
   })
 
   it('with an answer, whatever it was resolved by', async () => {
-    const { payment, id } = await grow('30')
-    await enter(id)
+    const payment = await grow()
+    await enter(payment)
     await lab.pass(payment)
     await lab.database.sql`delete from external_refunds`
     await lab.pass(payment)
-    expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', true]])
+    expect(await readGrowth(payment)).toEqual(OPEN)
   })
 
   it('that was notified is, too, as soon as a person decides that it never happened', async () => {
     const payment = await lab.open()
     await lab.show(payment, '30')
     await lab.passNotified(payment, 'portal-1', '30')
-    expect(await isOpen(payment)).toEqual([])
+    expect(await readGrowth(payment)).toEqual([])
     await decide(payment, 'notification', 'never_happened')
-    expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', true]])
+    expect(await readGrowth(payment)).toEqual(OPEN)
     const [event] = await lab.database.sql`
       select data ->> 'kind' as kind from event_outbox where type = 'discrepancy.found'
         and data ->> 'kind' = 'unexplained_growth' and transaction_id = ${payment.transactionId}`
@@ -110,58 +86,62 @@ describe('growth that was entered and undone is unexplained again', () => {
 describe('growth that is explained', () => {
   it('by a decision about an external refund is no discrepancy any more, in that commit', async () => {
     const payment = await lab.open()
-    await lab.database.sql`
-      update payments set refunded_at_first = 30, refunded_amount = 30 where payment_id = ${payment.id}`
+    await lab.seeFirst(payment, '30')
     await lab.show(payment, '60')
     await lab.notify(payment, 'portal-1', '30')
     await lab.ask(payment, '30')
     await lab.pass(payment)
-    expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', true]])
+    expect(await readGrowth(payment)).toEqual(OPEN)
     await decide(payment, 'notification', 'matched')
-    expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', false]])
+    expect(await readGrowth(payment)).toEqual(RESOLVED)
   })
 
   it('by a refund whose success was inferred from it is not entered', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '20')
     await lab.passShowing(payment, '20')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.expectRefund(refundId, 'succeeded', { inferred: true })
     await lab.passShowing(payment, '50')
-    const [found] = await readGrowth(payment)
-    await enter(found?.id ?? '')
+    await enter(payment)
     const { amount } = await findExternal(payment, 'person')
     expect(amount).toBe('30')
   })
 
+  it('by refunds that are matched, ours and others, is not entered', async () => {
+    const { payment } = await lab.openMatched()
+    await lab.show(payment, '35')
+    await lab.passNotified(payment, 'portal-1', '5')
+    await lab.passShowing(payment, '50')
+    expect(await readGrowth(payment)).toEqual([['no refund explains 15 of it', true]])
+    await enter(payment)
+    expect((await findExternal(payment, 'person')).amount).toBe('15')
+  })
+
   it('in the meantime is resolved without entering anything', async () => {
-    const { payment, id } = await grow('30')
+    const payment = await grow()
     await lab.database.sql`
       insert into external_refunds (merchant_code, request_id, payment_id, amount, matched, ipn_event_id)
       select merchant_code, 'portal-1', payment_id, 30, true, 1 from payments where payment_id = ${payment.id}`
-    await enter(id)
+    await enter(payment)
     const rows = await lab.database.sql`select from external_refunds where source = 'person'`
     expect(rows).toHaveLength(0)
     await lab.pass(payment)
-    expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', false]])
+    expect(await readGrowth(payment)).toEqual(RESOLVED)
   })
 })
 
 it('a success that was inferred from growth is left to a person, in the commit that says the growth was made elsewhere', async () => {
   const payment = await lab.open()
-  await lab.database.sql`
-    update payments set refunded_at_first = 30, refunded_amount = 30 where payment_id = ${payment.id}`
+  await lab.seeFirst(payment, '30')
   await lab.show(payment, '30')
   await lab.passNotified(payment, 'portal-1', '30')
   await decide(payment, 'notification', 'part_of_first_sight')
   const refundId = await lab.send(payment, '30')
   await lab.passShowing(payment, '60')
-  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  await lab.expectRefund(refundId, 'succeeded', { inferred: true })
   await decide(payment, 'notification', 'matched')
-  expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', inferred: false })
-  const events = await lab.database.sql`
-    select data ->> 'status' as status from event_outbox
-    where type = 'refund.updated' and data ->> 'id' = ${refundId} order by id desc limit 1`
-  expect(events).toEqual([{ status: 'needs_review' }])
+  await lab.expectRefund(refundId, 'needs_review', { inferred: false })
+  expect(await lab.lastEvent(refundId)).toMatchObject({ data: { status: 'needs_review' } })
 })
 
 it('growth that a decision leaves to the only open refund of ours shows it with the next answer', async () => {
@@ -170,8 +150,8 @@ it('growth that a decision leaves to the only open refund of ours shows it with 
   await decide(payment, 'notification', 'never_happened')
   const refundId = await lab.send(payment, '30')
   await lab.passShowing(payment, '50')
-  expect(await lab.row(refundId)).toMatchObject({ status: 'accepted' })
+  await lab.expectRefund(refundId, 'accepted')
   await decide(payment, 'notification', 'matched')
   await lab.pass(payment)
-  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  await lab.expectRefund(refundId, 'succeeded', { inferred: true })
 })

@@ -1,25 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { selectRefundNotifications } from '../../../src/transactions/due.ts'
-import { TimelineEntry } from '../../../src/transactions/timeline.ts'
-import { readPage } from '../../support/api.ts'
 import { beginPass } from '../../support/begin-pass.ts'
 import { type LabPayment, startRefundLab } from '../../support/refund-lab.ts'
-import { postIpn, signIpn } from '../../support/service.ts'
+import { MERCHANT as ME, postIpn } from '../../support/service.ts'
 import { makeDueNow } from '../../support/sync.ts'
 import { useFreshLab, useRefundLab } from '../../support/use-started.ts'
 
 const OTHER = { merchantCode: 'OTHER', secret: 'another-secret-of-another-account' }
-const ME = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
 
-const lab = useFreshLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
+const lab = useFreshLab()
 
 /** The kinds of the notifications in a transaction's timeline. */
-async function notified({ transactionId }: LabPayment): Promise<string[]> {
-  const page = await readPage(await lab.api(`/v1/transactions/${transactionId}/timeline`))
-  const entries = page.data.map((entry) => TimelineEntry.parse(entry))
-  return entries.flatMap((entry) => (entry.type === 'ipn' ? [entry.kind] : []))
-}
+const notified = async (payment: LabPayment) =>
+  (await lab.timeline(payment)).flatMap(({ type, kind }) => (type === 'ipn' ? [kind] : []))
 
 describe('a notification of our own refund', () => {
   it('that comes before the answer to our own call decides it, whatever the answer is', async () => {
@@ -27,7 +21,7 @@ describe('a notification of our own refund', () => {
     const pass = await beginPass(lab, payment, 'REFUND')
     await lab.notify(payment, refundId, '30')
     await pass.finish()
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
+    await lab.expectRefund(refundId, 'succeeded', { inferred: false })
   })
 
   it('of success is followed by queries until the refunded amount shows it', async () => {
@@ -41,7 +35,7 @@ describe('a notification of our own refund', () => {
       sync: { status: 'queued' },
     })
     await lab.passSettled(payment, refundId)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+    await lab.expectRefund(refundId, 'succeeded', { matched: true })
     expect(await lab.transaction(payment.transactionId)).toMatchObject({
       state: 'partially_refunded',
       sync: { status: 'idle' },
@@ -65,47 +59,6 @@ describe('a notification of our own refund', () => {
     expect(await lab.left(payment)).toBe('70')
   })
 
-  it.each(['accepted', 'unknown'])(
-    'of failure fails one that is %s once two answers, apart, show no growth',
-    async (state) => {
-      const payment = await lab.open()
-      if (state === 'unknown') await lab.fault('acceptThenReset')
-      const refundId = await lab.send(payment, '30')
-      expect(await lab.status(refundId)).toBe(state)
-      await lab.settle(refundId, 'failure')
-      await lab.passNotified(payment, refundId, '30', { code: 1 })
-      expect(await lab.status(refundId)).toBe(state)
-      await lab.passTwice(payment, refundId)
-      expect(await lab.readRefund(refundId)).toMatchObject({
-        status: 'failed',
-        failure: { source: 'gateway', code: '1' },
-      })
-      expect(await lab.left(payment)).toBe('100')
-    },
-  )
-
-  it('of failure, received after the query was sent, is not confirmed by its answer', async () => {
-    const { payment, refundId } = await lab.openSent()
-    const pass = await beginPass(lab, payment, 'QUERY_PT')
-    await lab.notify(payment, refundId, '30', { code: 1 })
-    await pass.finish()
-    const { failureCode, noGrowthSince } = await lab.row(refundId)
-    expect([failureCode, noGrowthSince]).toEqual(['1', null])
-    await lab.passTwice(payment, refundId)
-    expect(await lab.status(refundId)).toBe('failed')
-  })
-
-  it('of failure contradicted by a delta of its amount changes nothing, and a person decides in the end', async () => {
-    const { payment, refundId } = await lab.openSent()
-    await lab.settle(refundId)
-    await lab.passNotified(payment, refundId, '30', { code: 5 })
-    expect(await lab.status(refundId)).toBe('accepted')
-    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
-    await lab.age(refundId, 259_200_000)
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('needs_review')
-  })
-
   it.each([9, 99, 'soon', '05', '1e1'])('with code %s changes nothing', async (code) => {
     const { payment, refundId } = await lab.openSent()
     await lab.passNotified(payment, refundId, '30', { code })
@@ -121,7 +74,7 @@ describe('a verified notification that names our refund', () => {
   ])('with %s changes nothing and is a disagreement', async (_, overrides) => {
     const { payment, refundId } = await lab.openSent()
     await lab.passNotified(payment, refundId, '30', overrides)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted' })
+    await lab.expectRefund(refundId, 'accepted')
     expect(await lab.disagreements(payment)).toEqual(['notification_mismatch'])
     expect(await lab.database.sql`select from external_refunds`).toHaveLength(0)
   })
@@ -179,6 +132,11 @@ describe('a notification of an unknown payment', () => {
   })
 })
 
+const makeUnsigned = ({ id }: LabPayment, requestId: string, code: number) => ({
+  ...{ svc_MerchantCode: ME.merchantCode, svc_Command: 'REFUND', svc_RequestID: requestId },
+  ...{ svc_PaymentID: id, svc_Amount: 30, svc_ResponseCode: code },
+})
+
 describe.each(['off', 'optional'])('with IPN_SIGNATURE=%s', (rule) => {
   const lax = useRefundLab({ settings: { IPN_SIGNATURE: rule } })
 
@@ -186,14 +144,7 @@ describe.each(['off', 'optional'])('with IPN_SIGNATURE=%s', (rule) => {
     const payment = await lax.open()
     const refundId = await lax.send(payment, '30')
     for (const code of [0, 5]) {
-      const fields = {
-        svc_Command: 'REFUND',
-        svc_RequestID: refundId,
-        svc_PaymentID: payment.id,
-        svc_Amount: 30,
-        svc_ResponseCode: code,
-      }
-      const { svc_SecureHash: _, ...unsigned } = signIpn(fields, { exclude: [] })
+      const unsigned = makeUnsigned(payment, refundId, code)
       const forged = rule === 'off' ? { ...unsigned, svc_SecureHash: 'a'.repeat(64) } : unsigned
       expect((await postIpn(lax.service.url, forged)).status).toBe(200)
       await lax.pass(payment)
@@ -205,40 +156,29 @@ describe.each(['off', 'optional'])('with IPN_SIGNATURE=%s', (rule) => {
 
   it('a forged notification of a portal refund matches no delta', async () => {
     const payment = await lax.open()
-    const body = signIpn({
-      svc_Command: 'REFUND',
-      svc_RequestID: 'R-portal',
-      svc_PaymentID: payment.id,
-      svc_Amount: 30,
-      svc_ResponseCode: 0,
-    })
-    const { svc_SecureHash: _, ...unsigned } = body
-    await postIpn(lax.service.url, unsigned)
-    await lax.show(payment, '30')
-    await lax.pass(payment)
+    await postIpn(lax.service.url, makeUnsigned(payment, 'R-portal', 0))
+    await lax.passShowing(payment, '30')
     expect(await lax.disagreements(payment)).toEqual(['unexplained_growth'])
   })
 })
 
-describe('another account', () => {
-  it('with its own valid signature cannot change our refund by our ids', async () => {
-    const rig = await startRefundLab({
-      settings: {
-        MERCHANTS_FILE: new URL('../../fixtures/two-merchants.json', import.meta.url).pathname,
-      },
-      sandbox: { accounts: [ME, OTHER] },
-    })
-    try {
-      const payment = await rig.open()
-      const refundId = await rig.send(payment, '30')
-      await rig.notify(payment, refundId, '30', OTHER)
-      await makeDueNow(rig, payment.transactionId)
-      await syncDue(rig.service.ctx)
-      expect((await rig.row(refundId)).status).toBe('accepted')
-      expect(await rig.disagreements(payment)).toEqual([])
-      expect(await rig.database.sql`select from external_refunds`).toHaveLength(0)
-    } finally {
-      await rig.stop()
-    }
+it('another account with its own valid signature cannot change our refund by our ids', async () => {
+  const rig = await startRefundLab({
+    settings: {
+      MERCHANTS_FILE: new URL('../../fixtures/two-merchants.json', import.meta.url).pathname,
+    },
+    sandbox: { accounts: [ME, OTHER] },
   })
+  try {
+    const payment = await rig.open()
+    const refundId = await rig.send(payment, '30')
+    await rig.notify(payment, refundId, '30', OTHER)
+    await makeDueNow(rig, payment.transactionId)
+    await syncDue(rig.service.ctx)
+    expect((await rig.row(refundId)).status).toBe('accepted')
+    expect(await rig.disagreements(payment)).toEqual([])
+    expect(await rig.database.sql`select from external_refunds`).toHaveLength(0)
+  } finally {
+    await rig.stop()
+  }
 })

@@ -1,37 +1,17 @@
-import { beforeEach, describe, expect, it } from 'vitest'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { describe, expect, it } from 'vitest'
 import { ask, expectTaken } from '../../support/ask.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
+import { AGAINST, done, usePerson } from '../../support/people.ts'
 import type { LabRefund } from '../../support/refund-lab.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
-
-let [anh, binh]: TestKey[] = []
-beforeEach(async () => {
-  anh = await addPrincipal(lab.database)
-  binh = await addPrincipal(lab.database)
-})
-
-async function decide(who: TestKey | undefined, refundId: string, outcome: string) {
-  const body = { outcome, reason: 'ticket 4711', againstEvidence: true }
-  const { status } = await lab.post(`/refunds/${refundId}/resolution`, body, who?.key ?? '')
-  expect(status).toBe(200)
-}
+const [anh, binh] = [usePerson(lab), usePerson(lab)]
 
 /** Two people say that it came back: its fall is announced. */
 async function release(refundId: string) {
-  await decide(anh, refundId, 'returned')
-  await decide(binh, refundId, 'returned')
-}
-
-/** A payment of 100 whose refund of 30 succeeded, and that the refunded amount shows. */
-async function makeShown(): Promise<LabRefund> {
-  const { payment, refundId } = await lab.openSent()
-  await lab.show(payment, '30')
-  await lab.passNotified(payment, refundId, '30')
-  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
-  return { payment, refundId }
+  await done(anh.decide(refundId, 'returned', AGAINST))
+  await done(binh.decide(refundId, 'returned', AGAINST))
 }
 
 /** An answer frees nothing, and another one, apart, that shows the same does. */
@@ -44,7 +24,7 @@ async function expectToWait({ payment, refundId }: LabRefund, shown: string, lef
 
 describe('one answer that shows less frees nothing', () => {
   it('after a return that had fallen before two people said so, and a refund at the portal', async () => {
-    const made = await makeShown()
+    const made = await lab.openMatched()
     await lab.show(made.payment, '0')
     await lab.passTwice(made.payment, made.refundId)
     await release(made.refundId)
@@ -69,7 +49,7 @@ describe('one answer that shows less frees nothing', () => {
       list(refunded)
       await gateway.sync('T-OLD')
     }
-    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true })
+    await lab.expectRefund(id, 'succeeded', { matched: true })
     list()
     await gateway.sync('T-OLD')
     await ageOmission(lab, 'p1')
@@ -89,7 +69,7 @@ describe('one answer that shows less frees nothing', () => {
   ])(
     'after a fall in %s and a refund at the portal, before two people said so',
     async (_, isConfirmed) => {
-      const made = await makeShown()
+      const made = await lab.openMatched()
       await lab.passShowing(made.payment, '0')
       if (isConfirmed) await lab.passTwice(made.payment, made.refundId)
       await lab.passShowing(made.payment, '30')
@@ -100,7 +80,7 @@ describe('one answer that shows less frees nothing', () => {
   )
 
   it('while such a fall waits, and two people say so', async () => {
-    const made = await makeShown()
+    const made = await lab.openMatched()
     await lab.show(made.payment, '0')
     await lab.passTwice(made.payment, made.refundId)
     await lab.passShowing(made.payment, '30')
@@ -110,9 +90,9 @@ describe('one answer that shows less frees nothing', () => {
   })
 
   it('of a return that was taken back, and is matched again', async () => {
-    const made = await makeShown()
+    const made = await lab.openMatched()
     await release(made.refundId)
-    await decide(anh, made.refundId, 'succeeded')
+    await done(anh.decide(made.refundId, 'succeeded', AGAINST))
     await lab.pass(made.payment)
     expect(await lab.row(made.refundId)).toMatchObject({ status: 'succeeded', matched: true })
     await lab.passShowing(made.payment, '60')
@@ -121,14 +101,14 @@ describe('one answer that shows less frees nothing', () => {
   })
 
   it('of a return that was decided to have failed', async () => {
-    const made = await makeShown()
+    const made = await lab.openMatched()
     await release(made.refundId)
-    await decide(anh, made.refundId, 'failed')
+    await done(anh.decide(made.refundId, 'failed', AGAINST))
     await expectToWait(made, '0', ['70', '100'])
   })
 
   it('once the refunded amount has grown, which may hide that it fell', async () => {
-    const made = await makeShown()
+    const made = await lab.openMatched()
     await release(made.refundId)
     // It fell by 30 and grew by 40 between two answers.
     await lab.passShowing(made.payment, '40')
@@ -137,7 +117,7 @@ describe('one answer that shows less frees nothing', () => {
   })
 
   it('once it has fallen by a part of what was announced', async () => {
-    const made = await makeShown()
+    const made = await lab.openMatched()
     await release(made.refundId)
     await lab.passShowing(made.payment, '10')
     expect(await lab.left(made.payment)).toBe('90')
@@ -145,16 +125,14 @@ describe('one answer that shows less frees nothing', () => {
   })
 })
 
-describe('a fall that two people announced', () => {
-  it('of two refunds is counted at once where one answer shows both', async () => {
-    const { payment, refundId } = await makeShown()
-    const other = await lab.send(payment, '20')
-    await lab.show(payment, '50')
-    await lab.passNotified(payment, other, '20')
-    await release(refundId)
-    await release(other)
-    expect(await lab.left(payment)).toBe('50')
-    await lab.passShowing(payment, '0')
-    expect(await lab.left(payment)).toBe('100')
-  })
+it('a fall that two people announced of two refunds is counted at once where one answer shows both', async () => {
+  const { payment, refundId } = await lab.openMatched()
+  const other = await lab.send(payment, '20')
+  await lab.show(payment, '50')
+  await lab.passNotified(payment, other, '20')
+  await release(refundId)
+  await release(other)
+  expect(await lab.left(payment)).toBe('50')
+  await lab.passShowing(payment, '0')
+  expect(await lab.left(payment)).toBe('100')
 })

@@ -1,82 +1,61 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { addPrincipal } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
-import { CONFIRM_MS, type LabPayment } from '../../support/refund-lab.ts'
+import { AGAINST, act, done, type Person, usePerson, whileAlone } from '../../support/people.ts'
+import { CONFIRM_MS, type LabRefund } from '../../support/refund-lab.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
-const AGAINST = { againstEvidence: true }
-
 const lab = useFreshLab()
+const [anh, binh] = [usePerson(lab), usePerson(lab)]
 
-let [anh, binh]: TestKey[] = []
-beforeEach(async () => {
-  anh = await addPrincipal(lab.database)
-  binh = await addPrincipal(lab.database)
-})
+const addPerson = async (more: Parameters<typeof addPrincipal>[1]) =>
+  act(lab, await addPrincipal(lab.database, more))
 
 type Outcome = 'succeeded' | 'failed' | 'returned'
-type Made = { payment: LabPayment; refundId: string }
 
-const post = (who: TestKey | undefined, refundId: string, outcome: Outcome, more: object = {}) =>
-  lab.post(
-    `/refunds/${refundId}/resolution`,
-    { outcome, reason: 'ticket 4711', ...more },
-    who?.key ?? '',
-  )
-
-async function decide(who: TestKey | undefined, refundId: string, outcome: Outcome, more = {}) {
-  const response = await post(who, refundId, outcome, more)
-  const text = await response.text()
-  expect({ status: response.status, text }).toMatchObject({ status: 200 })
-  const refund = Refund.strict().parse(JSON.parse(text))
+async function decide(
+  who: Pick<Person, 'decide'>,
+  refundId: string,
+  outcome: Outcome,
+  more: object = {},
+) {
+  const refund = await done(who.decide(refundId, outcome, more), Refund)
   expect(refund.status).toBe(outcome)
   return refund
 }
 
-/** A payment of 100 whose refund of 30 was notified as a success, and that the refunded amount shows. */
-async function makeSucceeded(): Promise<Made> {
-  const made = await makeNotified()
-  await lab.show(made.payment, '30')
-  await lab.pass(made.payment)
-  expect(await lab.row(made.refundId)).toMatchObject({ status: 'succeeded', matched: true })
-  return made
+const refuse = async (who: Pick<Person, 'decide'>, refundId: string, outcome: Outcome) => {
+  const refused = await who.decide(refundId, outcome)
+  return (await expectRefused(refused, 409, 'against_evidence')).detail
 }
 
-/** The same before the ledger books it: reserved. */
-async function makeNotified(): Promise<Made> {
+/** A refund of 30 out of 100 whose success was notified, before the ledger books it: reserved. */
+async function makeNotified(): Promise<LabRefund> {
   const { payment, refundId } = await lab.openSent()
   await lab.show(payment, '0')
   await lab.passNotified(payment, refundId, '30')
-  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: false })
-  return { payment, refundId }
-}
-
-/** A refund of 30 out of 100 whose success only the refunded amount shows: still reserved. */
-async function makeInferred(): Promise<Made> {
-  const { payment, refundId } = await lab.openSent()
-  await lab.passShowing(payment, '30')
-  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  await lab.expectRefund(refundId, 'succeeded', { matched: false })
   return { payment, refundId }
 }
 
 /** A refund of 30 out of 100 without an answer, which a person has to decide. */
-async function makeDoubtful(): Promise<Made> {
+async function makeDoubtful(): Promise<LabRefund> {
   const { payment, refundId } = await lab.openSent('reset')
   await lab.age(refundId, CONFIRM_MS)
   return { payment, refundId }
 }
 
 /** A refund of which Anh decided this last. */
-async function makeDecided(outcome: Outcome): Promise<Made> {
-  const made = outcome === 'returned' ? await makeSucceeded() : await makeDoubtful()
+async function makeDecided(outcome: Outcome): Promise<LabRefund> {
+  const made = outcome === 'returned' ? await lab.openMatched() : await makeDoubtful()
   await decide(anh, made.refundId, outcome)
   return made
 }
 
 describe('an inferred success', () => {
   it('is confirmed by anybody at once: it is known, and matched by the next answer', async () => {
-    const { payment, refundId } = await makeInferred()
+    const { payment, refundId } = await lab.openInferred()
     expect(await lab.left(payment)).toBe('40')
     const shown = await decide(anh, refundId, 'succeeded')
     expect(shown).toMatchObject({ inferred: false, selfDecided: false })
@@ -88,13 +67,8 @@ describe('an inferred success', () => {
   })
 
   it('is denied only against the growth, which then speaks against it no more', async () => {
-    const { payment, refundId } = await makeInferred()
-    const refused = await expectRefused(
-      await post(anh, refundId, 'failed'),
-      409,
-      'against_evidence',
-    )
-    expect(refused.detail).toContain('the refunded amount grew to 30')
+    const { payment, refundId } = await lab.openInferred()
+    expect(await refuse(anh, refundId, 'failed')).toContain('the refunded amount grew to 30')
     await decide(anh, refundId, 'failed', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({
       ...{ inferred: false, matched: false, decidedGrowth: '30' },
@@ -106,9 +80,8 @@ describe('an inferred success', () => {
 describe('a success or a return is no dead end', () => {
   it('a mis-click on returned: another person decides that it succeeded, and it stays matched', async () => {
     const { payment, refundId } = await makeDecided('returned')
-    const refused = await post(binh, refundId, 'succeeded')
-    const { detail } = await expectRefused(refused, 409, 'against_evidence')
-    expect(detail).toContain('a person decided that it came back')
+    const why = await refuse(binh, refundId, 'succeeded')
+    expect(why).toContain('a person decided that it came back')
     await decide(binh, refundId, 'succeeded', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({ matched: true, returnSightings: 0 })
     expect(await lab.left(payment)).toBe('70')
@@ -140,14 +113,14 @@ describe('a success or a return is no dead end', () => {
     expect(await lab.left(payment)).toBe('40')
     await decide(binh, refundId, 'returned')
     await lab.pass(payment)
-    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
+    await lab.expectRefund(other, 'succeeded', { matched: true })
     expect(await lab.left(payment)).toBe('70')
   })
 
   it('a ledger that books 27 of 30, and takes 27 back: the second word releases all of it', async () => {
     const { payment, refundId } = await makeDecided('returned')
     await lab.show(payment, '3')
-    for (let n = 0; n < 3; n += 1) await lab.pass(payment)
+    for (let n = 0; n < 2; n += 1) await lab.passTwice(payment, refundId)
     expect(await lab.left(payment)).toBe('70')
     await decide(binh, refundId, 'returned')
     await lab.pass(payment)
@@ -158,12 +131,8 @@ describe('a success or a return is no dead end', () => {
     const { payment, refundId } = await makeNotified()
     await lab.passShowing(payment, '27')
     expect(await lab.left(payment)).toBe('43')
-    const refused = await expectRefused(
-      await post(anh, refundId, 'failed'),
-      409,
-      'against_evidence',
-    )
-    expect(refused.detail).toContain('the gateway notified that it succeeded')
+    const why = await refuse(anh, refundId, 'failed')
+    expect(why).toContain('the gateway notified that it succeeded')
     await decide(anh, refundId, 'failed', AGAINST)
     expect(await lab.left(payment)).toBe('73')
   })
@@ -193,7 +162,11 @@ describe('the second word on a refund that came back', () => {
     expect(await lab.left(payment)).toBe('100')
     await lab.pass(payment)
     expect(await lab.left(payment)).toBe('100')
-    const refused = await expectRefused(await post(anh, refundId, 'returned'), 409, 'not_decidable')
+    const refused = await expectRefused(
+      await anh.decide(refundId, 'returned'),
+      409,
+      'not_decidable',
+    )
     expect(refused.detail).toContain('its amount is released already')
   })
 
@@ -203,7 +176,7 @@ describe('the second word on a refund that came back', () => {
     const other = await lab.send(payment, '30')
     await decide(binh, refundId, 'returned')
     await lab.passTwice(payment, other)
-    expect(await lab.row(other)).toMatchObject({ status: 'unknown', inferred: false })
+    await lab.expectRefund(other, 'unknown', { inferred: false })
   })
 
   it('leaves its growth, from which no refund that was open before is inferred', async () => {
@@ -211,19 +184,19 @@ describe('the second word on a refund that came back', () => {
     const other = await lab.send(payment, '30')
     await lab.notify(payment, refundId, '30')
     await lab.passShowing(payment, '30')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+    await lab.expectRefund(refundId, 'succeeded', { matched: true })
     await decide(anh, refundId, 'returned')
     await decide(binh, refundId, 'returned')
     await lab.pass(payment)
-    expect(await lab.row(other)).toMatchObject({ status: 'accepted', inferred: false })
+    await lab.expectRefund(other, 'accepted', { inferred: false })
     await lab.passShowing(payment, '0')
     await lab.show(payment, '30')
     await lab.passNotified(payment, other, '30')
-    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
+    await lab.expectRefund(other, 'succeeded', { matched: true })
   })
 
   it('of one from before the payment was first seen takes it out of that first sight', async () => {
-    const { payment, refundId } = await makeSucceeded()
+    const { payment, refundId } = await lab.openMatched()
     await lab.database.sql`update payments set refunded_at_first = 30`
     await lab.database.sql`update refunds set matched = false, in_first_sight = true`
     await decide(anh, refundId, 'returned')
@@ -236,7 +209,7 @@ describe('the second word on a refund that came back', () => {
 })
 
 describe('a released refund', () => {
-  async function makeReleased(): Promise<Made> {
+  async function makeReleased(): Promise<LabRefund> {
     const made = await makeDecided('returned')
     await decide(binh, made.refundId, 'returned')
     await lab.show(made.payment, '0')
@@ -265,9 +238,8 @@ describe('a released refund', () => {
     for (let n = 0; n < 2; n += 1) await lab.pass(payment)
     await lab.database.sql`
       update refunds set return_sightings = 2, return_seen_at = now() where refund_id = ${refundId}`
-    const refused = await post(binh, refundId, 'succeeded')
-    const { detail } = await expectRefused(refused, 409, 'against_evidence')
-    expect(detail).toContain('two answers showed the refunded amount lower by it')
+    const why = await refuse(binh, refundId, 'succeeded')
+    expect(why).toContain('two answers showed the refunded amount lower by it')
   })
 })
 
@@ -283,7 +255,7 @@ describe('what a person decided', () => {
     async (before, outcome, instead) => {
       const { refundId } = await makeDecided(before)
       const rows = await lab.database.sql`select * from refunds`
-      const refused = await post(anh, refundId, outcome, AGAINST)
+      const refused = await anh.decide(refundId, outcome, AGAINST)
       const { detail } = await expectRefused(refused, 403, 'same_person')
       expect(detail).toContain(`is ${before} because you decided so`)
       expect(detail).toContain(instead)
@@ -295,18 +267,18 @@ describe('what a person decided', () => {
 
   it('is decided otherwise neither with a rotated key nor with another key of the same person', async () => {
     const { refundId } = await makeDecided('returned')
-    const rotated = await addPrincipal(lab.database, { ...(anh ? { rotates: anh } : {}) })
-    await expectRefused(await post(rotated, refundId, 'returned'), 403, 'same_person')
+    const rotated = await addPerson({ rotates: anh })
+    await expectRefused(await rotated.decide(refundId, 'returned'), 403, 'same_person')
     const person = `Chi ${crypto.randomUUID()}`
-    const one = await addPrincipal(lab.database, { person })
-    const other = await addPrincipal(lab.database, { person: person.toUpperCase() })
+    const one = await addPerson({ person })
+    const other = await addPerson({ person: person.toUpperCase() })
     await decide(one, refundId, 'succeeded', AGAINST)
-    await expectRefused(await post(other, refundId, 'failed', AGAINST), 403, 'same_person')
+    await expectRefused(await other.decide(refundId, 'failed', AGAINST), 403, 'same_person')
   })
 
   it('as failed is decided as succeeded by the same one too: that only reserves again', async () => {
     const { payment, refundId } = await makeDecided('failed')
-    await expectRefused(await post(anh, refundId, 'succeeded'), 409, 'against_evidence')
+    await refuse(anh, refundId, 'succeeded')
     await decide(anh, refundId, 'succeeded', AGAINST)
     expect(await lab.left(payment)).toBe('70')
   })
@@ -314,22 +286,18 @@ describe('what a person decided', () => {
   it('and evidence ended otherwise since is decided by anybody', async () => {
     const { payment, refundId } = await makeDecided('failed')
     await lab.passNotified(payment, refundId, '30')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded' })
-    await expectRefused(await post(anh, refundId, 'failed'), 409, 'against_evidence')
+    await lab.expectRefund(refundId, 'succeeded')
+    await refuse(anh, refundId, 'failed')
     await decide(anh, refundId, 'failed', AGAINST)
   })
 })
 
 describe('what evidence decided', () => {
   it('as succeeded fails only against the notification and the refunded amount that shows it', async () => {
-    const { payment, refundId } = await makeSucceeded()
-    const refused = await expectRefused(
-      await post(anh, refundId, 'failed'),
-      409,
-      'against_evidence',
-    )
-    expect(refused.detail).toContain('the gateway notified that it succeeded')
-    expect(refused.detail).toContain('the refunded amount shows it')
+    const { payment, refundId } = await lab.openMatched()
+    const why = await refuse(anh, refundId, 'failed')
+    expect(why).toContain('the gateway notified that it succeeded')
+    expect(why).toContain('the refunded amount shows it')
     await decide(anh, refundId, 'failed', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({
       ...{ inferred: false, matched: false, inFirstSight: false },
@@ -344,19 +312,12 @@ describe('what evidence decided', () => {
     await lab.database.sql`
       update refunds set status = 'failed', due_at = null, failure_source = 'gateway', failure_reason = '5',
         failure_code = '5' where refund_id = ${refundId}`
-    await expectRefused(await post(anh, refundId, 'returned'), 409, 'against_evidence')
+    await refuse(anh, refundId, 'returned')
     await decide(anh, refundId, 'returned', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({ failureSource: null, returnSightings: 0 })
     expect(await lab.left(payment)).toBe('70')
   })
 })
-
-/** Anh's key is the only one while this runs. */
-async function whileAlone(run: () => Promise<void>): Promise<void> {
-  const { sql } = lab.database
-  await sql`update actors set ended_at = now() where id <> ${anh?.id ?? null}`
-  await run().finally(() => sql`update actors set ended_at = null`)
-}
 
 describe('where no other principal may decide for the merchant', () => {
   const waited = (refundId: string, ms: number) => lab.database.sql`
@@ -373,19 +334,16 @@ describe('where no other principal may decide for the merchant', () => {
     'what was decided as %s is decided as %s by the same one, after REFUND_CONFIRM_FAILED_MS',
     async (before, outcome) => {
       const { refundId } = await makeDecided(before)
-      await whileAlone(async () => {
+      await whileAlone(lab, anh, async () => {
         await waited(refundId, CONFIRM_MS - 60_000)
-        const early = await post(anh, refundId, outcome, AGAINST)
+        const early = await anh.decide(refundId, outcome, AGAINST)
         const { detail } = await expectRefused(early, 409, 'not_decidable')
         expect(detail).toMatch(/you can decide it again in \d+ s/)
         await waited(refundId, 60_000)
         const decided = await decide(anh, refundId, outcome, AGAINST)
         expect(decided.selfDecided).toBe(true)
       })
-      const { proof } = Refund.parse(
-        await (await lab.api(`/v1/refunds/${refundId}?include=proof`)).json(),
-      )
-      expect(proof?.evidence).toContain('which also decided before')
+      expect((await lab.proof(refundId)).evidence).toContain('which also decided before')
     },
   )
 

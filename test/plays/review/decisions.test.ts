@@ -1,31 +1,23 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
-import { readPage } from '../../support/api.ts'
-import { expectRefused } from '../../support/ask.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { expectInvalid, expectProblem, NO_IDS } from '../../support/api.ts'
+import { ask, expectRefused, expectTaken } from '../../support/ask.ts'
+import { atOnce, waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { AGAINST, done, usePerson } from '../../support/people.ts'
 import { CONFIRM_MS, type LabPayment, RESOLVE_MS } from '../../support/refund-lab.ts'
-import { addKey } from '../../support/service.ts'
+import { readItem } from '../../support/sync.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
-const OPERATOR = 'key-of-operations-only-01234567890123456'
-
 const lab = useFreshLab()
-beforeAll(() => addKey(lab.database, OPERATOR, ['ops']))
+const operator = usePerson(lab)
 
 type Outcome = 'succeeded' | 'failed' | 'returned'
 
-function decide(refundId: string, outcome: Outcome, more: object = {}): Promise<Response> {
-  return lab.post(
-    `/refunds/${refundId}/resolution`,
-    { outcome, reason: 'ticket 4711', ...more },
-    OPERATOR,
-  )
-}
+const decide = (refundId: string, outcome: Outcome, more?: object) =>
+  operator.decide(refundId, outcome, more)
 
-async function expectDecided(response: Response, status: string) {
-  const text = await response.text()
-  expect({ status: response.status, text }).toMatchObject({ status: 200 })
-  const refund = Refund.strict().parse(JSON.parse(text))
+async function expectDecided(decided: Promise<Response>, status: Outcome) {
+  const refund = await done(decided, Refund)
   expect(refund.status).toBe(status)
   return refund
 }
@@ -43,15 +35,6 @@ async function makeUnknown(ms = 0) {
   return { payment, refundId }
 }
 
-/** A refund whose success was notified, and that the refunded amount shows. */
-async function makeSucceeded() {
-  const { payment, refundId } = await makeAccepted()
-  await lab.settle(refundId)
-  await lab.passNotified(payment, refundId, '30')
-  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
-  return { payment, refundId }
-}
-
 describe('a person decides', () => {
   it('about a refund that stays accepted, only after REFUND_RESOLVE_FOR_MS', async () => {
     const { payment, refundId } = await makeAccepted(RESOLVE_MS - 60_000)
@@ -60,7 +43,7 @@ describe('a person decides', () => {
     expect(problem.detail).toContain('it can be decided in')
     await lab.age(refundId, 60_000)
     await lab.pass(payment)
-    await expectDecided(await decide(refundId, 'failed'), 'failed')
+    await expectDecided(decide(refundId, 'failed'), 'failed')
     expect(await lab.left(payment)).toBe('100')
     const [open] = await lab.database.sql`
       select resolved_at is not null as resolved from discrepancies where kind = 'refund_without_end'`
@@ -71,22 +54,22 @@ describe('a person decides', () => {
     const { payment, refundId } = await makeUnknown(CONFIRM_MS - 60_000)
     await expectRefused(await decide(refundId, 'succeeded'), 409, 'not_decidable')
     await lab.age(refundId, 60_000)
-    await expectDecided(await decide(refundId, 'succeeded'), 'succeeded')
+    await expectDecided(decide(refundId, 'succeeded'), 'succeeded')
     expect(await lab.left(payment)).toBe('70')
   })
 
   it('that a failed refund succeeded, only if it was sent', async () => {
     const payment = await lab.open()
     const unsent = await lab.ask(payment, '30')
-    await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
+    await lab.change(payment, { status: 'FAILED' })
     await lab.pass(payment)
     const refused = await expectRefused(await decide(unsent, 'succeeded'), 409, 'not_decidable')
     expect(refused.detail).toContain('nothing of it was sent')
     const { payment: other, refundId } = await makeUnknown(CONFIRM_MS)
-    await expectDecided(await decide(refundId, 'failed'), 'failed')
+    await expectDecided(decide(refundId, 'failed'), 'failed')
     await expectRefused(await decide(refundId, 'failed'), 409, 'not_decidable')
     await expectRefused(await decide(refundId, 'succeeded'), 409, 'against_evidence')
-    await expectDecided(await decide(refundId, 'succeeded', { againstEvidence: true }), 'succeeded')
+    await expectDecided(decide(refundId, 'succeeded', AGAINST), 'succeeded')
     expect(await lab.left(other)).toBe('70')
   })
 
@@ -94,19 +77,16 @@ describe('a person decides', () => {
     const { payment, refundId } = await lab.openSent('code', { code: 33 })
     await lab.passTwice(payment, refundId)
     expect(await lab.status(refundId)).toBe('failed')
-    const shown = await expectDecided(await decide(refundId, 'succeeded'), 'succeeded')
+    const shown = await expectDecided(decide(refundId, 'succeeded'), 'succeeded')
     expect(shown).toMatchObject({
       failure: null,
       resolution: {
-        outcome: 'succeeded',
-        by: 'test',
-        reason: 'ticket 4711',
-        againstEvidence: null,
+        ...{ outcome: 'succeeded', by: operator.name },
+        ...{ reason: 'ticket 4711', againstEvidence: null },
       },
     })
     await lab.passShowing(payment, '30')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
-    expect(await lab.left(payment)).toBe('70')
+    await lab.expectRefund(refundId, 'succeeded', { matched: true, left: '70' })
   })
 
   it.each([
@@ -116,7 +96,7 @@ describe('a person decides', () => {
   ] as const)(
     'nothing else about one that is %s, as %s, and gets what is possible instead',
     async (state, outcome, hint) => {
-      const { refundId } = state === 'succeeded' ? await makeSucceeded() : await makeAccepted()
+      const { refundId } = state === 'succeeded' ? await lab.openMatched() : await makeAccepted()
       if (state === 'pending') {
         await lab.database.sql`
         update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null`
@@ -129,13 +109,11 @@ describe('a person decides', () => {
 })
 
 describe('a decision against the evidence', () => {
-  const AGAINST = { againstEvidence: true }
-
   it('of a failure notification is refused, and with againstEvidence a discrepancy', async () => {
     const { payment, refundId } = await makeUnknown(RESOLVE_MS)
     await lab.pass(payment)
     await lab.passNotified(payment, refundId, '30', { code: 5 })
-    expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', failureCode: '5' })
+    await lab.expectRefund(refundId, 'needs_review', { failureCode: '5' })
     const problem = await expectRefused(
       await decide(refundId, 'succeeded'),
       409,
@@ -143,7 +121,7 @@ describe('a decision against the evidence', () => {
     )
     expect(problem).toMatchObject({ state: 'needs_review' })
     expect(problem.detail).toContain('code 5')
-    const shown = await expectDecided(await decide(refundId, 'succeeded', AGAINST), 'succeeded')
+    const shown = await expectDecided(decide(refundId, 'succeeded', AGAINST), 'succeeded')
     expect(shown.resolution?.againstEvidence).toContain('code 5')
     expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
     const events = await lab.database.sql`
@@ -165,7 +143,7 @@ describe('a decision against the evidence', () => {
     await lab.pass(payment)
     await lab.notify(payment, refundId, '30', { code: 5 })
     await expectRefused(await decide(refundId, 'succeeded'), 409, 'against_evidence')
-    await expectDecided(await decide(refundId, 'failed'), 'failed')
+    await expectDecided(decide(refundId, 'failed'), 'failed')
   })
 
   it('of growth that nothing explains is refused; growth of another refund is none', async () => {
@@ -176,7 +154,7 @@ describe('a decision against the evidence', () => {
     const problem = await expectRefused(await decide(refundId, 'failed'), 409, 'against_evidence')
     expect(problem.detail).toContain('grew to 31')
     await lab.passNotified(payment, 'portal-1', '31')
-    await expectDecided(await decide(refundId, 'failed'), 'failed')
+    await expectDecided(decide(refundId, 'failed'), 'failed')
     expect(await lab.disagreements(payment)).not.toContain('decided_against_evidence')
   })
 
@@ -191,67 +169,57 @@ describe('a decision against the evidence', () => {
       update refunds set refunded_before = 40, status = 'needs_review', review = 'no_evidence', attempts = 1,
         first_sent_at = now(), last_sent_at = now(), due_at = null`
     await lab.pass(payment)
-    await expectDecided(await decide(refundId, 'failed'), 'failed')
+    await expectDecided(decide(refundId, 'failed'), 'failed')
   })
 })
 
-describe('the proof', () => {
-  it('lists what speaks for and against: answers, notifications with codes, growth, decisions', async () => {
-    const { payment, refundId } = await makeUnknown(RESOLVE_MS)
-    await lab.pass(payment)
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.notify(payment, refundId, '30', { amount: 31 })
-    await lab.passShowing(payment, '30')
-    const read = async () => {
-      const response = await lab.api(`/v1/refunds/${refundId}?include=proof`)
-      const { proof } = Refund.strict().parse(await response.json())
-      return proof?.indications.map(({ kind, supports, text }) => [kind, supports, text])
-    }
-    const before = [
-      ['answer', 'neither', expect.stringContaining('no answer')],
-      ['notification', 'failed', expect.stringContaining('code 5')],
-      ['notification', 'neither', expect.stringContaining('not those of the refund')],
-      ['growth', 'succeeded', expect.stringContaining('no refund explains 30')],
-    ]
-    expect(await read()).toEqual(before)
-    await decide(refundId, 'failed', { againstEvidence: true })
-    const decision = ['decision', 'failed', expect.stringContaining('test: ticket 4711')]
-    expect(await read()).toEqual([...before, decision])
-    await lab.passShowing(payment, '0')
-    const growth = (await read())?.find(([kind]) => kind === 'growth')
-    expect(growth).toEqual(['growth', 'succeeded', expect.stringContaining('30 more')])
-  })
+it('the proof lists what speaks for and against: answers, notifications with codes, growth, decisions', async () => {
+  const { payment, refundId } = await makeUnknown(RESOLVE_MS)
+  await lab.pass(payment)
+  await lab.notify(payment, refundId, '30', { code: 5 })
+  await lab.notify(payment, refundId, '30', { amount: 31 })
+  await lab.passShowing(payment, '30')
+  const read = async () =>
+    (await lab.proof(refundId)).indications.map(({ kind, supports, text }) => [
+      ...[kind, supports, text],
+    ])
+  const before = [
+    ['answer', 'neither', expect.stringContaining('no answer')],
+    ['notification', 'failed', expect.stringContaining('code 5')],
+    ['notification', 'neither', expect.stringContaining('not those of the refund')],
+    ['growth', 'succeeded', expect.stringContaining('no refund explains 30')],
+  ]
+  expect(await read()).toEqual(before)
+  await decide(refundId, 'failed', AGAINST)
+  const decision = ['decision', 'failed', expect.stringContaining(`${operator.name}: ticket 4711`)]
+  expect(await read()).toEqual([...before, decision])
+  await lab.passShowing(payment, '0')
+  const growth = (await read())?.find(([kind]) => kind === 'growth')
+  expect(growth).toEqual(['growth', 'succeeded', expect.stringContaining('30 more')])
 })
 
-describe('two decisions at once', () => {
-  it.each([
-    ['failed', 'succeeded'],
-    ['failed', 'failed'],
-  ] as const)('%s and %s: one wins, the other learns what was decided', async (one, two) => {
+it.each([
+  ['failed', 'succeeded'],
+  ['failed', 'failed'],
+] as const)(
+  'two decisions at once %s and %s: one wins, the other learns what was decided',
+  async (one, two) => {
     const { payment, refundId } = await makeUnknown(RESOLVE_MS)
     await lab.pass(payment)
-    const answers = await whileUncommitted(
+    const answers = await atOnce(
       lab.database,
       (held) => held`select from payments where payment_id = ${payment.id} for update`,
-      async (commit) => {
-        const against = { againstEvidence: true }
-        const first = decide(refundId, one, against)
-        await waitUntilBlocked(lab.database, 1)
-        const second = decide(refundId, two, against)
-        await waitUntilBlocked(lab.database, 2)
-        await commit()
-        return await Promise.all([first, second])
-      },
+      [one, two].map((outcome) => () => decide(refundId, outcome, AGAINST)),
     )
     const [won, lost] = answers.sort((a, b) => a.status - b.status)
     expect(won?.status).toBe(200)
     if (!lost) throw new Error('no second answer')
     const problem = await expectRefused(lost, 409, 'not_decidable')
     const { resolution } = await lab.readRefund(refundId)
-    expect(problem.detail).toContain(`decided as ${resolution?.outcome} by test`)
+    expect(problem.detail).toContain(`decided as ${resolution?.outcome} by ${operator.name}`)
     expect(problem.detail).toContain('ticket 4711')
-  })
-})
+  },
+)
 
 it('a decision locks the transaction before its payment, in the order of a commit', async () => {
   const { payment, refundId } = await makeUnknown(CONFIRM_MS)
@@ -281,8 +249,8 @@ const readPaymentEvents = (payment: LabPayment) => lab.database.sql<{ type: stri
 
 describe('a refund that came back', () => {
   it('keeps its match until two answers, apart, show the refunded amount lower by it', async () => {
-    const { payment, refundId } = await makeSucceeded()
-    await expectDecided(await decide(refundId, 'returned'), 'returned')
+    const { payment, refundId } = await lab.openMatched()
+    await expectDecided(decide(refundId, 'returned'), 'returned')
     expect(await lab.left(payment)).toBe('70')
     await lab.pass(payment)
     expect(await lab.left(payment)).toBe('70')
@@ -295,38 +263,28 @@ describe('a refund that came back', () => {
     await lab.age(refundId, CONFIRM_MS)
     await lab.pass(payment)
     expect(await lab.left(payment)).toBe('100')
-    expect(await lab.row(refundId)).toMatchObject({ status: 'returned', matched: false })
+    await lab.expectRefund(refundId, 'returned', { matched: false })
     expect((await readPaymentEvents(payment)).slice(before.length)).toEqual([
       { type: 'payment.updated', data: await lab.payment(payment.id) },
     ])
     await lab.pass(payment)
     expect(await readPaymentEvents(payment)).toHaveLength(before.length + 1)
-    const { data } = await readPage(
-      await lab.api(`/v1/transactions/${payment.transactionId}/timeline`),
-    )
-    expect(data.filter(({ field }) => field === 'freed')).toMatchObject([{ refundId, after: '30' }])
-  })
-
-  it('is not freed by a fall that is smaller', async () => {
-    const { payment, refundId } = await makeSucceeded()
-    await decide(refundId, 'returned')
-    await lab.show(payment, '1')
-    for (let n = 0; n < 3; n += 1) await lab.pass(payment)
-    expect(await lab.left(payment)).toBe('70')
+    const freed = (await lab.timeline(payment)).filter(({ field }) => field === 'freed')
+    expect(freed).toMatchObject([{ refundId, after: '30' }])
   })
 
   it('may hide the growth of another one that was refused: that one does not fail', async () => {
-    const { payment, refundId } = await makeSucceeded()
+    const { payment, refundId } = await lab.openMatched()
     await decide(refundId, 'returned')
     await lab.fault('acceptThenCode', { code: 33 })
     const other = await lab.send(payment, '30')
-    await lab.age(other, CONFIRM_MS)
-    await lab.passShowing(payment, '30')
+    await lab.show(payment, '30')
+    await lab.passTwice(payment, other)
     expect(await lab.status(other)).toBe('unknown')
   })
 
   it('lowers what the growth of another one is measured from, once it is freed', async () => {
-    const { payment, refundId } = await makeSucceeded()
+    const { payment, refundId } = await lab.openMatched()
     await decide(refundId, 'returned')
     const disputed = await lab.ask(payment, '10')
     await lab.database.sql`
@@ -343,7 +301,7 @@ describe('a refund that came back', () => {
   })
 
   it('from before the payment was first seen is freed as well', async () => {
-    const { payment, refundId } = await makeSucceeded()
+    const { payment, refundId } = await lab.openMatched()
     await lab.database.sql`update payments set refunded_at_first = 30`
     await lab.database.sql`update refunds set matched = false, in_first_sight = true`
     await decide(refundId, 'returned')
@@ -359,34 +317,26 @@ describe('a refund that came back', () => {
     async (code) => {
       const { payment, refundId } = await lab.openSent()
       await lab.passSettled(payment, refundId)
-      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+      await lab.expectRefund(refundId, 'succeeded', { inferred: true })
       await decide(refundId, 'returned')
       await lab.passNotified(payment, refundId, '30', { code })
-      expect(await lab.row(refundId)).toMatchObject({
-        status: 'returned',
+      await lab.expectRefund(refundId, 'returned', {
         matched: true,
         failureCode: code === 0 ? null : '5',
       })
       expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
-      const response = await lab.api(`/v1/refunds/${refundId}?include=proof`)
-      const { proof } = Refund.strict().parse(await response.json())
-      expect(proof?.notifications).toMatchObject([{ notification: { code: String(code) } }])
+      const { notifications } = await lab.proof(refundId)
+      expect(notifications).toMatchObject([{ notification: { code: String(code) } }])
     },
   )
 
-  it('is decided only of one that has ended, and alone only after a wait', async () => {
+  it('is decided only of one that has ended', async () => {
     const { refundId } = await makeUnknown(CONFIRM_MS)
     await expectRefused(await decide(refundId, 'returned'), 409, 'not_decidable')
-    const { refundId: other } = await makeSucceeded()
-    await decide(other, 'returned')
-    for (const outcome of ['returned', 'failed', 'succeeded'] as const) {
-      const refused = await expectRefused(await decide(other, outcome), 409, 'not_decidable')
-      expect(refused.detail).toContain('you can decide it again in')
-    }
   })
 
   it('keeps its transaction asked about until it is freed', async () => {
-    const { payment, refundId } = await makeSucceeded()
+    const { payment, refundId } = await lab.openMatched()
     await decide(refundId, 'returned')
     const isDue = async () => {
       const [row] = await lab.database.sql`
@@ -404,7 +354,59 @@ describe('a refund that came back', () => {
 it('a decision contradicts growth that counts, also while one answer shows less', async () => {
   const { payment, refundId } = await makeUnknown()
   await lab.passShowing(payment, '30')
-  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  await lab.expectRefund(refundId, 'succeeded', { inferred: true })
   await lab.passShowing(payment, '0')
   await expectRefused(await decide(refundId, 'failed'), 409, 'against_evidence')
+})
+
+describe('the decision of a person', () => {
+  /** A refund of 30 out of 100 that is left to a person. */
+  async function makeDoubtful() {
+    const made = await makeUnknown(RESOLVE_MS)
+    await lab.pass(made.payment)
+    expect(await lab.status(made.refundId)).toBe('needs_review')
+    return made
+  }
+
+  it('about a refund that does not exist is 404, whatever its id looks like', async () => {
+    for (const id of NO_IDS) {
+      await expectProblem(await decide(id, 'failed'), 404, 'refund_not_found')
+    }
+  })
+
+  it('is refused by the name of the member that is wrong', async () => {
+    const { refundId } = await makeDoubtful()
+    const wrong: [string, object][] = [
+      ['reason', { outcome: 'failed', reason: undefined }],
+      ['reason', { outcome: 'failed', reason: '  ' }],
+      ['reason', { outcome: 'failed', reason: 'x'.repeat(501) }],
+      ['reason', { outcome: 'failed', reason: 'a\u0000b' }],
+      ['reason', { outcome: 'failed', reason: 'a\ud800' }],
+      ['outcome', { outcome: 'accepted' }],
+      ['outcome', {}],
+      ['note', { outcome: 'failed', note: 'y' }],
+    ]
+    for (const [field, body] of wrong) {
+      await expectInvalid(await operator.post(`refunds/${refundId}/resolution`, body), field)
+    }
+    expect(await lab.status(refundId)).toBe('needs_review')
+  })
+
+  it('releases the amount, changes the version, is asked about, and seen with name and reason', async () => {
+    const { payment, refundId } = await makeDoubtful()
+    await lab.database.sql`update transactions set due_at = null`
+    const before = await readItem(lab, payment.transactionId)
+    const { failure } = await expectDecided(decide(refundId, 'failed'), 'failed')
+    expect(failure).toEqual({ source: 'service', code: 'resolved', message: 'ticket 4711' })
+    const after = await readItem(lab, payment.transactionId)
+    expect(after.version).toBe(before.version + 1)
+    expect(after.dueInMs).toBeLessThan(60_000)
+    const cause = `resolved with API key ${operator.name}: ticket 4711`
+    const { transitions, evidence } = await lab.proof(refundId)
+    expect(transitions.at(-1)).toMatchObject({ from: 'needs_review', to: 'failed', cause })
+    expect(evidence).toBe(cause)
+    const [last] = (await lab.timeline(payment)).slice(-1)
+    expect(last).toMatchObject({ type: 'change', refundId, after: 'failed', cause })
+    await expectTaken(await ask({ url: lab.service.url }, payment.id, { amount: '100' }))
+  })
 })

@@ -1,63 +1,38 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { enterExternalRefund } from '../../../src/decisions/external.ts'
-import { recordEvents } from '../../../src/events/record-events.ts'
-import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
 import { expectRefused } from '../../support/ask.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { atOnce } from '../../support/locks.ts'
+import { AGAINST, done, usePerson } from '../../support/people.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
-import { addKey, MERCHANT } from '../../support/service.ts'
+import { addKey } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
-const OPERATOR = 'key-of-operations-only-01234567890123456'
 const PAYMENTS = 'key-that-reads-payments-only-0123456789'
 
 const lab = useFreshLab()
-beforeAll(async () => {
-  await addKey(lab.database, OPERATOR, ['ops'])
-  await addKey(lab.database, PAYMENTS, ['payments:read'])
-})
-
-const Page = z.strictObject({ data: z.array(ExternalRefund), nextCursor: z.string().nullable() })
-
-async function list({ id }: LabPayment, query = '') {
-  const response = await lab.api(`/v1/payments/${id}/external-refunds${query}`)
-  return Page.parse(await response.json())
-}
+const operator = usePerson(lab)
+beforeAll(() => addKey(lab.database, PAYMENTS, ['payments:read']))
 
 async function readOnly(payment: LabPayment) {
-  const [one, ...more] = (await list(payment)).data
+  const [one, ...more] = await lab.external(payment)
   if (!one || more.length > 0) throw new Error('not one external refund')
   return one
 }
 
-type Outcome = 'matched' | 'part_of_first_sight' | 'never_happened'
-
-function decide(id: string, outcome: Outcome | 'returned', more: object = {}): Promise<Response> {
-  return lab.post(
-    `/external-refunds/${id}/resolution`,
-    { outcome, reason: 'ticket 4711', ...more },
-    OPERATOR,
-  )
+async function expectDecided(id: string, outcome: string, more?: object) {
+  const decided = await done(operator.decideExternal(id, outcome, more), ExternalRefund)
+  expect(decided.state).toBe(outcome)
+  return decided
 }
 
-async function expectDecided(response: Response, state: string) {
-  const text = await response.text()
-  expect({ status: response.status, text }).toMatchObject({ status: 200 })
-  const one = ExternalRefund.parse(JSON.parse(text))
-  expect(one.state).toBe(state)
-  return one
-}
+const refuse = async (id: string, outcome: string, more?: object) =>
+  await expectRefused(await operator.decideExternal(id, outcome, more), 409, 'not_decidable')
 
 /** A payment of 100 with a refund of 30 that was notified; the refunded amount shows `shown`. */
 async function makeReserved(shown = '0', atFirst = '0') {
   const payment = await lab.open()
-  if (atFirst !== '0') {
-    await lab.database.sql`
-      update payments set refunded_at_first = ${atFirst}, refunded_amount = ${atFirst}`
-  }
+  await lab.seeFirst(payment, atFirst)
   await lab.show(payment, shown)
   await lab.passNotified(payment, 'portal-1', '30')
   return { payment, one: await readOnly(payment) }
@@ -78,18 +53,19 @@ async function readSteps(payment: LabPayment, key?: string) {
 describe('the external refunds of a payment', () => {
   it('are listed with their state, newest first, page by page', async () => {
     const payment = await lab.open()
-    expect(await list(payment)).toEqual({ data: [], nextCursor: null })
+    expect(await lab.external(payment)).toEqual([])
     await lab.passNotified(payment, 'portal-1', '30')
     await lab.notify(payment, 'portal-2', '20')
     await lab.passShowing(payment, '20')
-    const { data } = await list(payment)
+    const data = await lab.external(payment)
     expect(data).toMatchObject([
       { requestId: 'portal-2', amount: '20', state: 'matched', source: 'notification' },
       { requestId: 'portal-1', amount: '30', state: 'reserved', resolution: null },
     ])
-    const first = await list(payment, '?limit=1')
+    const path = `/v1/payments/${payment.id}/external-refunds?limit=1`
+    const first = await readPage(await lab.api(path))
     expect(first.data).toEqual(data.slice(0, 1))
-    const second = await list(payment, `?limit=1&cursor=${first.nextCursor}`)
+    const second = await readPage(await lab.api(`${path}&cursor=${first.nextCursor}`))
     expect(second).toEqual({ data: data.slice(1), nextCursor: null })
   })
 
@@ -115,45 +91,36 @@ describe("a person's decision about an external refund", () => {
     await lab.pass(payment)
     expect(await lab.disagreements(payment)).toEqual(['external_refund_unmatched'])
     expect(await lab.left(payment)).toBe('70')
-    const decided = await expectDecided(await decide(one.id, 'never_happened'), 'never_happened')
+    const decided = await expectDecided(one.id, 'never_happened')
     expect(decided.resolution).toMatchObject({
-      by: 'test',
-      reason: 'ticket 4711',
-      againstEvidence: null,
+      ...{ by: operator.name, reason: 'ticket 4711', againstEvidence: null },
     })
     expect(await lab.left(payment)).toBe('100')
     await lab.pass(payment)
     expect(await lab.left(payment)).toBe('100')
-    const [open] = await lab.database.sql`
-      select count(*)::int as n from discrepancies where resolved_at is null`
-    expect(open).toEqual({ n: 0 })
+    expect(await lab.disagreements(payment, { onlyOpen: true })).toEqual([])
     expect((await readSteps(payment)).at(-1)).toMatchObject({
       before: 'reserved',
       after: 'never_happened',
-      cause: expect.stringContaining('resolved with API key test: ticket 4711'),
+      cause: expect.stringContaining(`resolved with API key ${operator.name}: ticket 4711`),
     })
     expect((await readEvents(payment)).at(-1)).toMatchObject({
       type: 'external_refund.updated',
-      data: { state: 'never_happened', resolution: { by: 'test', reason: 'ticket 4711' } },
+      data: { state: 'never_happened', resolution: { by: operator.name, reason: 'ticket 4711' } },
     })
-    const [event] = await lab.database.sql`
-      select data -> 'refundableAmount' as amount from event_outbox
-      where transaction_id = ${payment.transactionId} and type = 'payment.updated' order by id desc limit 1`
-    expect(event).toEqual({ amount: '100' })
+    expect(await lab.lastEvent(payment.id)).toMatchObject({
+      ...{ type: 'payment.updated', data: { refundableAmount: '100' } },
+    })
   })
 
   it('that it is part of the first sight consumes that, and no more than that', async () => {
     const { payment, one } = await makeReserved('30', '30')
     expect(await lab.left(payment)).toBe('40')
-    await expectDecided(await decide(one.id, 'part_of_first_sight'), 'part_of_first_sight')
+    await expectDecided(one.id, 'part_of_first_sight')
     expect(await lab.left(payment)).toBe('70')
     await lab.passNotified(payment, 'portal-2', '10')
-    const other = (await list(payment)).data.find(({ requestId }) => requestId === 'portal-2')
-    const problem = await expectRefused(
-      await decide(other?.id ?? '', 'part_of_first_sight'),
-      409,
-      'not_decidable',
-    )
+    const [other] = await lab.external(payment)
+    const problem = await refuse(other?.id ?? '', 'part_of_first_sight')
     expect(problem).toMatchObject({ state: 'reserved' })
     expect(problem.detail).toContain('only 0')
     expect(await lab.left(payment)).toBe('60')
@@ -164,7 +131,7 @@ describe("a person's decision about an external refund", () => {
     const own = await lab.ask(payment, '30')
     await lab.database.sql`
       update refunds set status = 'succeeded', in_first_sight = true, due_at = null where refund_id = ${own}`
-    await expectRefused(await decide(one.id, 'part_of_first_sight'), 409, 'not_decidable')
+    await refuse(one.id, 'part_of_first_sight')
   })
 
   it('that it is matched settles growth that may be it or one of ours', async () => {
@@ -173,7 +140,7 @@ describe("a person's decision about an external refund", () => {
     await lab.passShowing(payment, '60')
     expect(await lab.status(refundId)).toBe('accepted')
     expect(await readOnly(payment)).toMatchObject({ state: 'reserved' })
-    await expectDecided(await decide(one.id, 'matched'), 'matched')
+    await expectDecided(one.id, 'matched')
     expect(await lab.left(payment)).toBe('10')
     await lab.pass(payment)
     expect(await lab.status(refundId)).toBe('accepted')
@@ -183,7 +150,7 @@ describe("a person's decision about an external refund", () => {
 
   it('that it is matched is refused while no growth is left for it', async () => {
     const { payment, one } = await makeReserved('29')
-    const problem = await expectRefused(await decide(one.id, 'matched'), 409, 'not_decidable')
+    const problem = await refuse(one.id, 'matched')
     expect(problem.detail).toContain('no increase of 30')
     expect(await lab.left(payment)).toBe('41')
   })
@@ -191,14 +158,10 @@ describe("a person's decision about an external refund", () => {
   it('against what is known needs againstEvidence, and is a discrepancy', async () => {
     const { payment, one } = await makeReserved('30')
     expect(one.state).toBe('matched')
-    const problem = await expectRefused(
-      await decide(one.id, 'never_happened'),
-      409,
-      'against_evidence',
-    )
-    expect(problem.detail).toContain('the refunded amount shows it')
-    const against = { againstEvidence: true }
-    await expectDecided(await decide(one.id, 'never_happened', against), 'never_happened')
+    const refused = await operator.decideExternal(one.id, 'never_happened')
+    const { detail } = await expectRefused(refused, 409, 'against_evidence')
+    expect(detail).toContain('the refunded amount shows it')
+    await expectDecided(one.id, 'never_happened', AGAINST)
     expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
     expect(await lab.left(payment)).toBe('70')
     await lab.passShowing(payment, '0')
@@ -211,42 +174,34 @@ describe("a person's decision about an external refund", () => {
 
   it('about one that is ours, or has that state already, is refused', async () => {
     const { one } = await makeReserved()
-    await expectDecided(await decide(one.id, 'never_happened'), 'never_happened')
-    await expectRefused(await decide(one.id, 'never_happened'), 409, 'not_decidable')
+    await expectDecided(one.id, 'never_happened')
+    await refuse(one.id, 'never_happened')
     await lab.database.sql`update external_refunds set outcome = 'released'`
-    const released = await decide(one.id, 'never_happened', { againstEvidence: true })
-    await expectRefused(released, 409, 'not_decidable')
+    await refuse(one.id, 'never_happened', AGAINST)
     await lab.database.sql`update external_refunds set outcome = 'own'`
-    const own = await decide(one.id, 'matched', { againstEvidence: true })
-    const { detail } = await expectRefused(own, 409, 'not_decidable')
+    const { detail } = await refuse(one.id, 'matched', AGAINST)
     expect(detail).toContain(`decided with POST /v1/refunds/${one.requestId}/resolution`)
   })
 
   it('is accepted once when two people decide at once, and the other learns it', async () => {
     const { payment, one } = await makeReserved('30', '30')
-    const answers = await whileUncommitted(
+    const outcomes = ['never_happened', 'part_of_first_sight']
+    const answers = await atOnce(
       lab.database,
       (held) => held`select from payments where payment_id = ${payment.id} for update`,
-      async (commit) => {
-        const outcomes = ['never_happened', 'part_of_first_sight'] as const
-        const decided = outcomes.map((outcome) =>
-          decide(one.id, outcome, { againstEvidence: true }),
-        )
-        await waitUntilBlocked(lab.database, 2)
-        await commit()
-        return await Promise.all(decided)
-      },
+      outcomes.map((outcome) => () => operator.decideExternal(one.id, outcome, AGAINST)),
     )
     const [won, lost] = answers.sort((a, b) => a.status - b.status)
     const { state } = ExternalRefund.parse(await won?.json())
     if (!lost) throw new Error('no second answer')
     const problem = await expectRefused(lost, 409, 'not_decidable')
     expect(problem).toMatchObject({ state })
-    expect(problem.detail).toContain(`decided as ${state} by test`)
+    expect(problem.detail).toContain(`decided as ${state} by ${operator.name}`)
   })
 
   it('is refused without a reason, with another outcome, and for an id that does not exist', async () => {
     const { one } = await makeReserved()
+    const decide = operator.decideExternal
     await expectInvalid(await decide(one.id, 'matched', { reason: ' ' }), 'reason')
     await expectInvalid(await decide(one.id, 'returned'), 'outcome')
     for (const id of NO_IDS) {
@@ -255,36 +210,19 @@ describe("a person's decision about an external refund", () => {
   })
 })
 
-describe('growth that a person enters as a refund made elsewhere', () => {
-  const enter = (payment: LabPayment) =>
-    runInTransaction(lab.service.ctx.db.sql, async (tx) => {
-      const { merchantCode } = MERCHANT
-      const of = { merchantCode, transactionId: payment.transactionId, paymentId: payment.id }
-      const { ctx } = lab.service
-      const entered = await enterExternalRefund(ctx, tx, of, { name: 'test' }, 'seen on the portal')
-      await recordEvents(tx, entered?.events ?? [])
-      return entered?.amount
-    })
-
-  it('explains it, frees what waited for it, and changes nothing of what is left', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '20')
-    await lab.passShowing(payment, '30')
-    expect(await lab.status(refundId)).toBe('pending')
-    expect(await lab.left(payment)).toBe('50')
-    expect(await enter(payment)).toBe('30')
-    expect(await lab.left(payment)).toBe('50')
-    expect(await readOnly(payment)).toMatchObject({
-      amount: '30',
-      requestId: null,
-      source: 'person',
-      state: 'matched',
-      resolution: { by: 'test', reason: 'seen on the portal' },
-    })
-    expect(await enter(payment)).toBeUndefined()
-    await lab.pass(payment)
-    expect(await lab.status(refundId)).toBe('accepted')
-    expect((await readEvents(payment)).map(({ type }) => type)).toEqual(['external_refund.found'])
-    expect(await readSteps(payment)).toMatchObject([{ before: null, after: 'matched' }])
+it('growth that a person enters as a refund made elsewhere is explained: what waited for it is sent, and no less is left', async () => {
+  const payment = await lab.open()
+  const refundId = await lab.ask(payment, '20')
+  await lab.passShowing(payment, '30')
+  await lab.expectRefund(refundId, 'pending', { left: '50' })
+  await done(operator.enterGrowth(payment))
+  expect(await lab.left(payment)).toBe('50')
+  expect(await readOnly(payment)).toMatchObject({
+    ...{ amount: '30', requestId: null, source: 'person', state: 'matched' },
+    resolution: { by: operator.name, reason: 'ticket 4711' },
   })
+  await lab.pass(payment)
+  expect(await lab.status(refundId)).toBe('accepted')
+  expect((await readEvents(payment)).map(({ type }) => type)).toEqual(['external_refund.found'])
+  expect(await readSteps(payment)).toMatchObject([{ before: null, after: 'matched' }])
 })

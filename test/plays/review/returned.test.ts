@@ -1,32 +1,16 @@
-import { beforeEach, describe, expect, it } from 'vitest'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
-import { CONFIRM_MS, type LabPayment } from '../../support/refund-lab.ts'
+import { describe, expect, it } from 'vitest'
+import { done, usePerson } from '../../support/people.ts'
+import { CONFIRM_MS, type LabRefund } from '../../support/refund-lab.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
-
-let operator: TestKey
-beforeEach(async () => {
-  operator = await addPrincipal(lab.database)
-})
-
-const decide = async (refundId: string, outcome: string) => {
-  const { status } = await lab.post(
-    `/refunds/${refundId}/resolution`,
-    { outcome, reason: 'ticket 4711' },
-    operator.key,
-  )
-  expect(status).toBe(200)
-}
+const [operator, second] = [usePerson(lab), usePerson(lab)]
 
 /** A payment of 100 whose refund of 30 succeeded, shows in the refunded amount, and came back. */
-async function makeReturned(): Promise<{ payment: LabPayment; refundId: string }> {
-  const { payment, refundId } = await lab.openSent()
-  await lab.show(payment, '30')
-  await lab.passNotified(payment, refundId, '30')
-  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
-  await decide(refundId, 'returned')
-  return { payment, refundId }
+async function makeReturned(): Promise<LabRefund> {
+  const made = await lab.openMatched()
+  await done(operator.decide(made.refundId, 'returned'))
+  return made
 }
 
 describe('a refund that is sent while another one comes back', () => {
@@ -35,22 +19,20 @@ describe('a refund that is sent while another one comes back', () => {
     await lab.fault('code', { code: 33 })
     await lab.show(payment, '0')
     const other = await lab.send(payment, '30')
-    expect(await lab.row(other)).toMatchObject({ status: 'pending', attempts: 0 })
+    await lab.expectRefund(other, 'pending', { attempts: 0 })
     await lab.age(refundId, CONFIRM_MS)
     await lab.pass(payment)
-    expect(await lab.row(other)).toMatchObject({ status: 'unknown', refusedCode: '33' })
+    await lab.expectRefund(other, 'unknown', { refusedCode: '33' })
     await lab.passTwice(payment, other)
     expect(await lab.status(other)).toBe('failed')
     expect(await lab.left(payment)).toBe('100')
   })
 
   it('is known by its own growth once two people say so, though answers showed the fall for too short a time', async () => {
-    const { payment, refundId } = await lab.openSent()
-    await lab.show(payment, '30')
-    await lab.passNotified(payment, refundId, '30')
+    const { payment, refundId } = await lab.openMatched()
     const other = await lab.send(payment, '30')
-    expect(await lab.row(other)).toMatchObject({ status: 'accepted', refundedBefore: '30' })
-    await decide(refundId, 'returned')
+    await lab.expectRefund(other, 'accepted', { refundedBefore: '30' })
+    await done(operator.decide(refundId, 'returned'))
     await lab.passShowing(payment, '0')
     // The second answer was asked for a second before the time was over, and is committed after it.
     await lab.age(refundId, CONFIRM_MS)
@@ -60,8 +42,7 @@ describe('a refund that is sent while another one comes back', () => {
     await lab.show(payment, '30')
     await lab.passNotified(payment, other, '30')
     expect(await lab.left(payment)).toBe('40')
-    operator = await addPrincipal(lab.database)
-    await decide(refundId, 'returned')
+    await done(second.decide(refundId, 'returned'))
     await lab.pass(payment)
     expect(await lab.left(payment)).toBe('70')
   })
@@ -69,11 +50,11 @@ describe('a refund that is sent while another one comes back', () => {
   it('is not lowered below what was refunded before any of them, and then fails by its notification', async () => {
     const payment = await lab.open()
     const other = await lab.send(payment, '30')
-    expect(await lab.row(other)).toMatchObject({ status: 'accepted', refundedBefore: '0' })
+    await lab.expectRefund(other, 'accepted', { refundedBefore: '0' })
     const refundId = await lab.send(payment, '40')
     await lab.show(payment, '40')
     await lab.passNotified(payment, refundId, '40')
-    await decide(refundId, 'returned')
+    await done(operator.decide(refundId, 'returned'))
     await lab.show(payment, '0')
     await lab.age(other, 2 * CONFIRM_MS)
     await lab.passTwice(payment, refundId)
@@ -95,7 +76,7 @@ describe('a refund that is sent while another one comes back', () => {
     }
     await lab.fault('code', { code: 31 })
     const refused = await lab.send(payment, '30')
-    await decide(ids[0] ?? '', 'returned')
+    await done(operator.decide(ids[0] ?? '', 'returned'))
     await lab.show(payment, '30')
     await lab.pass(payment)
     for (const id of [...ids, refused]) await lab.age(id, 600_000)
@@ -111,7 +92,7 @@ describe('a refund that is sent while another one comes back', () => {
     const other = await lab.send(payment, '30')
     expect(await lab.sent(other)).toBe(0)
     await lab.passShowing(payment, '30')
-    expect(await lab.row(other)).toMatchObject({ status: 'accepted', refundedBefore: '30' })
+    await lab.expectRefund(other, 'accepted', { refundedBefore: '30' })
   })
 
   it('before any answer shows it, is found by growth after the fall', async () => {
@@ -122,55 +103,45 @@ describe('a refund that is sent while another one comes back', () => {
     await lab.passTwice(payment, refundId)
     expect(await lab.left(payment)).toBe('80')
     await lab.passShowing(payment, '20')
-    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.expectRefund(other, 'succeeded', { inferred: true })
     expect(await lab.left(payment)).toBe('60')
   })
 })
 
-describe('a refund whose return a person decides after an answer has shown it', () => {
-  it('is released by two answers, and the success of another one stays matched', async () => {
-    const { payment, refundId } = await lab.openSent()
-    await lab.show(payment, '30')
-    await lab.passNotified(payment, refundId, '30')
-    const other = await lab.send(payment, '20')
-    await lab.notify(payment, other, '20')
-    await lab.passShowing(payment, '50')
-    await lab.passShowing(payment, '20')
-    await decide(refundId, 'returned')
-    await lab.age(other, 2 * CONFIRM_MS)
-    await lab.passTwice(payment, refundId)
-    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
-    expect(await lab.left(payment)).toBe('80')
-    const open = await lab.database.sql`
-      select from discrepancies where kind = 'refunded_amount_fell' and resolved_at is null`
-    expect(open).toHaveLength(0)
-  })
+it('a refund whose return a person decides after an answer has shown it is released by two answers, and the success of another one stays matched', async () => {
+  const { payment, refundId } = await lab.openMatched()
+  const other = await lab.send(payment, '20')
+  await lab.notify(payment, other, '20')
+  await lab.passShowing(payment, '50')
+  await lab.passShowing(payment, '20')
+  await done(operator.decide(refundId, 'returned'))
+  await lab.age(other, 2 * CONFIRM_MS)
+  await lab.passTwice(payment, refundId)
+  await lab.expectRefund(other, 'succeeded', { matched: true })
+  expect(await lab.left(payment)).toBe('80')
+  const open = await lab.disagreements(payment, { onlyOpen: true })
+  expect(open).not.toContain('refunded_amount_fell')
 })
 
-describe('a refund that came back before the refunded amount ever showed it', () => {
-  it('keeps its amount taken', async () => {
-    const { payment, refundId } = await lab.openSent()
-    await lab.passNotified(payment, refundId, '30')
-    await decide(refundId, 'returned')
-    for (let n = 0; n < 3; n += 1) await lab.pass(payment)
-    expect(await lab.left(payment)).toBe('70')
-    await lab.passShowing(payment, '30')
-    expect(await lab.left(payment)).toBe('70')
-    await lab.show(payment, '0')
-    await lab.passTwice(payment, refundId)
-    expect(await lab.left(payment)).toBe('100')
-    await lab.passShowing(payment, '30')
-    expect(await lab.left(payment)).toBe('70')
-    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
-  })
+it('a refund that came back before the refunded amount ever showed it keeps its amount taken', async () => {
+  const { payment, refundId } = await lab.openSent()
+  await lab.passNotified(payment, refundId, '30')
+  await done(operator.decide(refundId, 'returned'))
+  for (let n = 0; n < 3; n += 1) await lab.pass(payment)
+  expect(await lab.left(payment)).toBe('70')
+  await lab.passShowing(payment, '30')
+  expect(await lab.left(payment)).toBe('70')
+  await lab.show(payment, '0')
+  await lab.passTwice(payment, refundId)
+  expect(await lab.left(payment)).toBe('100')
+  await lab.passShowing(payment, '30')
+  expect(await lab.left(payment)).toBe('70')
+  expect(await lab.disagreements(payment)).toContain('unexplained_growth')
 })
 
 it('a success notification of a refund that came back is told each time: it may have been paid out again', async () => {
   const { payment, refundId } = await makeReturned()
-  const { key } = await addPrincipal(lab.database)
-  const released = { outcome: 'returned', reason: 'ticket 4711' }
-  const { status } = await lab.post(`/refunds/${refundId}/resolution`, released, key)
-  expect(status).toBe(200)
+  await done(second.decide(refundId, 'returned'))
   await lab.passShowing(payment, '0')
   expect(await lab.left(payment)).toBe('100')
   const listOpen = async () =>
@@ -180,34 +151,28 @@ it('a success notification of a refund that came back is told each time: it may 
     await lab.passNotified(payment, refundId, '30', { message })
     const [told] = await listOpen()
     expect(told).toBeDefined()
-    await lab.post(`/discrepancies/${told?.id}/resolution`, { reason: 'asked the bank' }, key)
+    await done(second.post(`discrepancies/${told?.id}/resolution`))
     expect(await listOpen()).toEqual([])
   }
 })
 
 it('a refund that two people have freed is unexplained growth until the refunded amount falls by it', async () => {
   const { payment, refundId } = await makeReturned()
-  const { key } = await addPrincipal(lab.database)
-  const body = { outcome: 'returned', reason: 'ticket 4711' }
-  expect((await lab.post(`/refunds/${refundId}/resolution`, body, key)).status).toBe(200)
-  const listOpen = async () =>
-    await lab.database
-      .sql`select from discrepancies where kind = 'unexplained_growth' and resolved_at is null`
+  await done(second.decide(refundId, 'returned'))
+  const listOpen = () => lab.disagreements(payment, { onlyOpen: true })
   await lab.pass(payment)
-  expect(await listOpen()).toHaveLength(1)
+  expect(await listOpen()).toContain('unexplained_growth')
   await lab.passShowing(payment, '0')
-  expect(await listOpen()).toHaveLength(0)
+  expect(await listOpen()).not.toContain('unexplained_growth')
   expect(await lab.left(payment)).toBe('100')
 })
 
 it('a refund that is decided as returned after the amount fell is released by two later answers, apart', async () => {
-  const { payment, refundId } = await lab.openSent()
-  await lab.show(payment, '30')
-  await lab.passNotified(payment, refundId, '30')
+  const { payment, refundId } = await lab.openMatched()
   await lab.passShowing(payment, '0')
   await lab.age(refundId, CONFIRM_MS)
   await lab.pass(payment)
-  await decide(refundId, 'returned')
+  await done(operator.decide(refundId, 'returned'))
   await lab.pass(payment)
   await lab.pass(payment)
   expect(await lab.left(payment)).toBe('70')

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { SurplusPreview } from '../../../src/refunds/view.ts'
 import { countRows, expectRefused, expectTaken, RECEIVER } from '../../support/ask.ts'
-import { askSurplus, payOrder } from '../../support/orders.ts'
+import { askSurplus, payBoth, payOrder, pick, TWICE, takeSurplus } from '../../support/orders.ts'
+import { done, usePerson } from '../../support/people.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
 import { notifyOf, syncAgain } from '../../support/sync.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
-
-const TWICE = [{ amount: '100' }, { amount: '100' }]
+const operator = usePerson(lab)
 
 async function preview(transactionId: string, body: object = {}) {
   const options = { query: '?dryRun=true', idempotencyKey: null }
@@ -36,7 +36,7 @@ describe('of two payments of one transaction', () => {
       hints: [],
     })
     expect(await countRows(lab.database)).toEqual(before)
-    const refund = await expectTaken(await askSurplus(lab, transactionId))
+    const refund = await takeSurplus(lab, { transactionId })
     expect(refund).toMatchObject({ paymentId: newer?.id, amount: '100', status: 'pending' })
     await refuseNothingLeft(await askSurplus(lab, transactionId))
     if (newer) await lab.pass(newer)
@@ -67,12 +67,12 @@ describe('of two payments of one transaction', () => {
 
   it('a part is refunded, and then no more than the rest', async () => {
     const { transactionId } = await payOrder(lab, 'DH1', TWICE)
-    const { amount } = await expectTaken(await askSurplus(lab, transactionId, { amount: 30 }))
+    const { amount } = await takeSurplus(lab, { transactionId }, { amount: 30 })
     expect(amount).toBe('30')
     const more = await askSurplus(lab, transactionId, { amount: '70.01' })
     const { refundableAmount } = await expectRefused(more, 409, 'exceeds_refundable')
     expect(refundableAmount).toBe('70')
-    expect((await expectTaken(await askSurplus(lab, transactionId))).amount).toBe('70')
+    expect((await takeSurplus(lab, { transactionId })).amount).toBe('70')
     await refuseNothingLeft(await askSurplus(lab, transactionId))
   })
 
@@ -113,8 +113,8 @@ it('of three payments, each surplus one is refunded by a request of its own', as
   const { refundableAmount } = await expectRefused(large, 409, 'exceeds_refundable')
   expect(refundableAmount).toBe('100')
   const taken = [
-    await expectTaken(await askSurplus(lab, transactionId)),
-    await expectTaken(await askSurplus(lab, transactionId)),
+    await takeSurplus(lab, { transactionId }),
+    await takeSurplus(lab, { transactionId }),
   ]
   expect(taken.map(({ paymentId, amount }) => [paymentId, amount])).toEqual([
     [payments[1]?.id, '100'],
@@ -125,21 +125,18 @@ it('of three payments, each surplus one is refunded by a request of its own', as
 
 describe('of two transactions of one order', () => {
   it('one is refunded, whichever is asked for first, and then not the other', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    const { paymentId, amount } = await expectTaken(await askSurplus(lab, first.transactionId))
+    const [first, second] = await payBoth(lab)
+    const { paymentId, amount } = await takeSurplus(lab, first)
     expect([paymentId, amount]).toEqual([first.payments[0]?.id, '100'])
     await refuseNothingLeft(await askSurplus(lab, second.transactionId))
     await refuseNothingLeft(await askSurplus(lab, first.transactionId))
   })
 
   it('one that is refunded in part counts with what is left of it', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    const [payment] = first.payments
-    if (payment) {
-      const refundId = await lab.send(payment, '30')
-      await lab.settle(refundId)
-      await lab.passNotified(payment, refundId, '30')
-    }
+    const [first, second] = await payBoth(lab)
+    const refundId = await lab.send(pick(first), '30')
+    await lab.settle(refundId)
+    await lab.passNotified(pick(first), refundId, '30')
     const { surplusAmount, wouldSend } = await preview(second.transactionId)
     expect([surplusAmount, wouldSend.amount]).toEqual(['70', '70'])
   })
@@ -160,7 +157,7 @@ describe('of two transactions of one order', () => {
     ['order', { svc_OrderID: 'DH12' }],
     ['currency', { svc_OrderID: 'DH1', svc_Currency: 'USD' }],
   ])('one does not count while verified notifications disagree about its %s', async (_, named) => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const [first, second] = await payBoth(lab)
     await notifyOf(lab, second.transactionId, { ...named, svc_ResponseCode: 0 })
     await syncAgain(lab, second.transactionId)
     for (const { transactionId } of [first, second]) {
@@ -169,7 +166,7 @@ describe('of two transactions of one order', () => {
   })
 
   it('one does not count if its order id was never verified', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const [first, second] = await payBoth(lab)
     await lab.database.sql`
       update transactions set order_verified = false where transaction_id = ${second.transactionId}`
     for (const { transactionId } of [first, second]) {
@@ -210,12 +207,7 @@ describe('a request', () => {
     await expectRefused(await askSurplus(lab, transactionId), 422, 'receiver_required')
     await expectRefused(await askSurplus(lab, transactionId, { sum: 1 }), 422, 'invalid_request')
     await expectRefused(await askSurplus(lab, 'T-NOBODY'), 404, 'transaction_not_found')
-    const { status } = await lab.api(`/v1/holds/payment/${payments[1]?.id}`, {
-      method: 'PUT',
-      headers: { 'content-type': 'application/json' },
-      body: '{"reason":"disputed"}',
-    })
-    expect(status).toBe(200)
+    await done(operator.hold(`payment/${payments[1]?.id}`))
     const held = await askSurplus(lab, transactionId, { receiver: RECEIVER })
     await expectRefused(held, 409, 'held')
     const unpaid = await payOrder(lab, 'DH3', [{ status: 'FAILED' }])
@@ -236,7 +228,7 @@ describe('a request', () => {
 
   it('is audited under its own operation, and says so in its history', async () => {
     const { transactionId } = await payOrder(lab, 'DH1', TWICE)
-    const { id } = await expectTaken(await askSurplus(lab, transactionId))
+    const { id } = await takeSurplus(lab, { transactionId })
     const [entry] = await lab.database.sql`
       select operation, merchant_code as merchant from audit_entries where object_id = ${id}`
     const operation = 'POST /v1/transactions/{transactionId}/surplus-refund'
@@ -246,19 +238,18 @@ describe('a request', () => {
   })
 
   it('whose row was lost is stored again as what the gateway notified, and moves nothing twice', async () => {
-    const { transactionId, payments } = await payOrder(lab, 'DH1', TWICE)
-    const [, newer] = payments
+    const order = await payOrder(lab, 'DH1', TWICE)
+    const { transactionId } = order
+    const newer = pick(order, 1)
     const options = { idempotencyKey: 'lost' }
     const { id } = await expectTaken(await askSurplus(lab, transactionId, {}, options))
-    if (newer) await lab.pass(newer)
+    await lab.pass(newer)
     await lab.settle(id)
-    const { sql } = lab.database
-    await sql`delete from refund_attempts where refund_id = ${id}`
-    await sql`delete from refunds where refund_id = ${id}`
-    if (newer) await lab.notify(newer, id, '100')
+    await lab.loseRow(id)
+    await lab.notify(newer, id, '100')
     const again = await expectTaken(await askSurplus(lab, transactionId, {}, options))
-    expect(again).toMatchObject({ id, paymentId: newer?.id, amount: '100', status: 'succeeded' })
-    if (newer) await lab.pass(newer)
+    expect(again).toMatchObject({ id, paymentId: newer.id, amount: '100', status: 'succeeded' })
+    await lab.pass(newer)
     expect(await lab.sent(id)).toBe(1)
     await refuseNothingLeft(await askSurplus(lab, transactionId))
   })

@@ -1,29 +1,36 @@
 import { describe, expect, it } from 'vitest'
-import { expectTaken } from '../../support/ask.ts'
 import { makeEntry, startListingGateway, writeEntry } from '../../support/listing-gateway.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
-import { askSurplus, type PaidOrder, payOrder } from '../../support/orders.ts'
+import { atOnce } from '../../support/locks.ts'
+import {
+  askSurplus,
+  type PaidOrder,
+  payBoth,
+  payOrder,
+  pick,
+  TWICE,
+  takeSurplus,
+} from '../../support/orders.ts'
+import { done, usePerson } from '../../support/people.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
+import { withConfig } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 
 const lab = useFreshLab()
+const operator = usePerson(lab)
 
-const TWICE = [{ amount: '100' }, { amount: '100' }]
-const NOT_SURPLUS = {
-  status: 'failed',
-  failure: { source: 'service', code: 'not_surplus' },
+const NOT_SURPLUS = { failureSource: 'service', failureReason: 'not_surplus', sent: 0 } as const
+
+/** A surplus refund of an order with two payments in one transaction. */
+async function takeOfOne(body?: object) {
+  const order = await payOrder(lab, 'DH1', TWICE)
+  return { order, ...(await takeSurplus(lab, order, body)) }
 }
 
-function pick({ payments }: PaidOrder, place = 0): LabPayment {
-  return payments[place] ?? expect.fail('no such payment')
+/** A surplus refund of the second of two transactions of an order. */
+async function takeOfBoth() {
+  const [first, second] = await payBoth(lab)
+  return { first, second, ...(await takeSurplus(lab, second)) }
 }
-
-const hold = (method: 'PUT' | 'DELETE', refundId: string) =>
-  lab.api(`/v1/holds/refund/${refundId}`, {
-    method,
-    headers: { 'content-type': 'application/json' },
-    body: '{"reason":"disputed"}',
-  })
 
 /** As if the newest answer about a transaction had been asked for at another time. */
 async function shiftAnswer({ transactionId }: PaidOrder, by: string): Promise<void> {
@@ -34,17 +41,14 @@ async function shiftAnswer({ transactionId }: PaidOrder, by: string): Promise<vo
   }
 }
 
-const fail = (payment: LabPayment) =>
-  lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
+const fail = (payment: LabPayment) => lab.change(payment, { status: 'FAILED' })
 
 describe('before a surplus refund is sent', () => {
   it('a success of the transaction that is withdrawn makes it fail: nothing is sent', async () => {
-    const order = await payOrder(lab, 'DH1', TWICE)
-    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    const { order, id } = await takeOfOne()
     await fail(pick(order, 0))
     await lab.pass(pick(order, 1))
-    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
-    expect(await lab.sent(id)).toBe(0)
+    await lab.expectRefund(id, 'failed', NOT_SURPLUS)
     expect(await lab.left(pick(order, 1))).toBe('100')
   })
 
@@ -54,22 +58,18 @@ describe('before a surplus refund is sent', () => {
   ])(
     'an odd %s of the other success makes it wait, neither sent nor failed',
     async (_, odd, back) => {
-      const order = await payOrder(lab, 'DH1', TWICE)
-      const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
-      const { status } = await lab.readRefund(id)
-      await lab.control('PATCH', `/payments/${pick(order, 0).id}`, odd)
+      const { order, id } = await takeOfOne()
+      await lab.change(pick(order, 0), odd)
       await lab.pass(pick(order, 1))
-      expect([status, (await lab.readRefund(id)).status]).toEqual(['pending', 'pending'])
-      expect(await lab.sent(id)).toBe(0)
-      await lab.control('PATCH', `/payments/${pick(order, 0).id}`, back)
+      await lab.expectRefund(id, 'pending', { sent: 0 })
+      await lab.change(pick(order, 0), back)
       await lab.pass(pick(order, 1))
       expect(await lab.sent(id)).toBe(1)
     },
   )
 
   it('another transaction of the order is asked about, and then it is sent', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    const { first, second, id } = await takeOfBoth()
     await lab.pass(pick(second))
     expect(await lab.sent(id)).toBe(0)
     const [asked] = await lab.database.sql`
@@ -86,14 +86,11 @@ describe('before a surplus refund is sent', () => {
       const gateway = await startListingGateway(lab, { REFUND_BACKOFF_MS: 1 })
       gateway.list(makeEntry('p1'), makeEntry('p2'))
       await gateway.sync('T-1')
-      const { id } = await expectTaken(await askSurplus(lab, 'T-1'))
+      const { id } = await takeSurplus(lab, { transactionId: 'T-1' })
       const unreadable = writeEntry('p1', '"amount":10', '"amount":"ten"')
       gateway.list(makeEntry('p2'), ...(odd === 'unreadable' ? [unreadable] : []))
       await gateway.sync('T-1')
-      expect([(await lab.readRefund(id)).status, gateway.received('REFUND')]).toEqual([
-        'pending',
-        [],
-      ])
+      expect([await lab.status(id), gateway.received('REFUND')]).toEqual(['pending', []])
       gateway.list(makeEntry('p1'), makeEntry('p2'))
       await gateway.sync('T-1')
       expect(gateway.received('REFUND')).toHaveLength(1)
@@ -106,15 +103,15 @@ describe('before a surplus refund is sent', () => {
       const isSame = where === 'of the same transaction'
       const first = await payOrder(lab, 'DH1', isSame ? TWICE : [{}])
       const second = isSame ? first : await payOrder(lab, 'DH1')
-      const { id, paymentId } = await expectTaken(await askSurplus(lab, second.transactionId))
-      expect((await hold('PUT', id)).status).toBe(200)
+      const { id, paymentId } = await takeSurplus(lab, second)
+      await done(operator.hold(`refund/${id}`))
       await lab.pass(pick(first))
       await lab.pass(pick(second))
       const gateway = await startListingGateway(lab)
       const entry = writeEntry('p1', '"id":"p1",', '')
       gateway.list(entry, ...(isSame ? [makeEntry(paymentId, { amount: 100 })] : []))
       if (!isSame) await gateway.sync(first.transactionId)
-      expect((await hold('DELETE', id)).status).toBe(200)
+      await done(operator.release(`refund/${id}`))
       await (isSame ? gateway.sync(first.transactionId) : lab.pass(pick(second)))
       const sent = (await lab.sent(id)) + gateway.received('REFUND').length
       expect([(await lab.readRefund(id)).status, sent]).toEqual(['pending', 0])
@@ -122,93 +119,79 @@ describe('before a surplus refund is sent', () => {
   )
 
   it('the other transaction is asked about again if that was days ago', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
-    expect((await hold('PUT', id)).status).toBe(200)
+    const { first, second, id } = await takeOfBoth()
+    await done(operator.hold(`refund/${id}`))
     await lab.pass(pick(first))
     await lab.pass(pick(second))
-    await lab.database.sql`update refunds set requested_at = requested_at - interval '5 days'`
+    await lab.ageRequest(id, 5 * 86_400_000)
     await shiftAnswer(first, '-4 days')
     await fail(pick(first))
-    expect((await hold('DELETE', id)).status).toBe(200)
+    await done(operator.release(`refund/${id}`))
     await lab.pass(pick(second))
-    expect([(await lab.readRefund(id)).status, await lab.sent(id)]).toEqual(['pending', 0])
+    await lab.expectRefund(id, 'pending', { sent: 0 })
     await lab.pass(pick(first))
     await lab.pass(pick(second))
-    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
+    await lab.expectRefund(id, 'failed', NOT_SURPLUS)
   })
 
   it('the other transaction is asked about also behind a clock that went back', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const [first, second] = await payBoth(lab)
     await shiftAnswer(first, '1 hour')
-    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    const { id } = await takeSurplus(lab, second)
     await fail(pick(first))
     await lab.pass(pick(second))
-    expect([(await lab.readRefund(id)).status, await lab.sent(id)]).toEqual(['pending', 0])
+    await lab.expectRefund(id, 'pending', { sent: 0 })
     await lab.pass(pick(first))
     await lab.pass(pick(second))
-    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
+    await lab.expectRefund(id, 'failed', NOT_SURPLUS)
   })
 
   it('its own answer counts also where the clock went back since it was requested', async () => {
-    const order = await payOrder(lab, 'DH1', TWICE)
-    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    const { order, id } = await takeOfOne()
     await lab.database.sql`update refunds set requested_at = requested_at + interval '1 hour'`
     await lab.pass(pick(order, 1))
     expect(await lab.sent(id)).toBe(1)
   })
 
   it('what it asked for is young enough at its next check, however seldom that is', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
-    await lab.database.sql`update refunds set requested_at = requested_at - interval '5 days'`
+    const { first, second, id } = await takeOfBoth()
+    await lab.ageRequest(id, 5 * 86_400_000)
     await lab.pass(pick(first))
     await shiftAnswer(first, '-15 minutes')
-    const { config } = lab.service.ctx
-    const { REFUND_BACKOFF_MAX_MS } = config
-    config.REFUND_BACKOFF_MAX_MS = 900_000
-    await lab.pass(pick(second)).finally(() => {
-      config.REFUND_BACKOFF_MAX_MS = REFUND_BACKOFF_MAX_MS
-    })
+    await withConfig(lab, { REFUND_BACKOFF_MAX_MS: 900_000 }, () => lab.pass(pick(second)))
     expect(await lab.sent(id)).toBe(1)
   })
 
   it('what waits without end is cancelled, or fails once it is not sent in time', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    await lab.control('PATCH', `/payments/${pick(first).id}`, { status: 'ARCHIVED' })
+    const [first, second] = await payBoth(lab)
+    await lab.change(pick(first), { status: 'ARCHIVED' })
     await lab.pass(pick(first))
-    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    const { id } = await takeSurplus(lab, second)
     await lab.pass(pick(first))
     await lab.pass(pick(second))
-    expect(await lab.readRefund(id)).toMatchObject({ status: 'pending' })
-    const cancelled = await lab.post(`/refunds/${id}/cancellation`, { reason: 'asked twice' })
-    expect(cancelled.status).toBe(200)
-    const again = await expectTaken(await askSurplus(lab, second.transactionId))
-    await lab.database.sql`update refunds set requested_at = requested_at - interval '8 days'`
+    expect(await lab.status(id)).toBe('pending')
+    await done(operator.cancel(id))
+    const again = await takeSurplus(lab, second)
+    await lab.ageRequest(again.id, 8 * 86_400_000)
     await lab.pass(pick(second))
-    const late = { status: 'failed', failure: { code: 'not_sent_in_time' } }
-    expect(await lab.readRefund(again.id)).toMatchObject(late)
+    await lab.expectRefund(again.id, 'failed', { failureReason: 'not_sent_in_time' })
   })
 
   it('a success of the other transaction that is withdrawn makes it fail', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    const { first, second, id } = await takeOfBoth()
     await fail(pick(first))
     await lab.pass(pick(second))
-    expect(await lab.readRefund(id)).toMatchObject({ status: 'pending' })
+    expect(await lab.status(id)).toBe('pending')
     await lab.pass(pick(first))
     await lab.pass(pick(second))
-    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
-    expect(await lab.sent(id)).toBe(0)
+    await lab.expectRefund(id, 'failed', NOT_SURPLUS)
   })
 
   it('a refund at the portal of what was paid twice makes it fail', async () => {
-    const order = await payOrder(lab, 'DH1', TWICE)
-    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    const { order, id } = await takeOfOne()
     await lab.show(pick(order, 0), '100')
     await lab.pass(pick(order, 1))
-    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
-    expect(await lab.sent(id)).toBe(0)
+    await lab.expectRefund(id, 'failed', NOT_SURPLUS)
   })
 
   it.each(['of the same transaction', 'of the other transaction'])(
@@ -217,13 +200,11 @@ describe('before a surplus refund is sent', () => {
       const isSame = where === 'of the same transaction'
       const first = await payOrder(lab, 'DH1', isSame ? TWICE : [{ amount: '100' }])
       const second = isSame ? first : await payOrder(lab, 'DH1', [{ amount: '100' }])
-      const { id, paymentId } = await expectTaken(await askSurplus(lab, second.transactionId))
+      const { id, paymentId } = await takeSurplus(lab, second)
       const kept = first.payments.find((one) => one.id !== paymentId) ?? expect.fail('none')
       const own = second.payments.find((one) => one.id === paymentId) ?? expect.fail('none')
-      const { config } = lab.service.ctx
-      config.REFUND_APPROVAL_ABOVE = [{ currency: 'VND', amount: '50' }]
-      const later = await lab.ask(kept, '100')
-      config.REFUND_APPROVAL_ABOVE = []
+      const REFUND_APPROVAL_ABOVE = [{ currency: 'VND', amount: '50' }]
+      const later = await withConfig(lab, { REFUND_APPROVAL_ABOVE }, () => lab.ask(kept, '100'))
       await lab.show(kept, '40')
       if (!isSame) await lab.pass(kept)
       await lab.pass(own)
@@ -232,25 +213,19 @@ describe('before a surplus refund is sent', () => {
   )
 
   it('a stale answer that shows such a refund no more does not bring the surplus back', async () => {
-    const order = await payOrder(lab, 'DH1', TWICE)
-    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
-    const { config } = lab.service.ctx
+    const { order, id } = await takeOfOne()
     await lab.show(pick(order, 0), '100')
-    config.REFUNDS_ENABLED = false
-    await lab.pass(pick(order, 1)).finally(() => {
-      config.REFUNDS_ENABLED = true
-    })
-    expect(await lab.readRefund(id)).toMatchObject({ status: 'pending' })
+    await lab.passUnsent(pick(order, 1))
+    expect(await lab.status(id)).toBe('pending')
     await lab.show(pick(order, 0), '0')
     await lab.pass(pick(order, 1))
-    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
-    expect(await lab.sent(id)).toBe(0)
+    await lab.expectRefund(id, 'failed', NOT_SURPLUS)
   })
 
   it('an earlier refund that is only inferred counts twice, and makes it wait until it is known', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const [first, second] = await payBoth(lab)
     const earlier = await lab.send(pick(first), '30')
-    const { id, amount } = await expectTaken(await askSurplus(lab, second.transactionId))
+    const { id, amount } = await takeSurplus(lab, second)
     await lab.passShowing(pick(first), '30')
     await lab.pass(pick(second))
     const { inferred } = await lab.row(earlier)
@@ -268,26 +243,25 @@ describe('before a surplus refund is sent', () => {
     await lab.show(pick(order, 0), '0')
     await lab.passTwice(pick(order, 0), failed)
     expect(await lab.status(failed)).toBe('failed')
-    const { id } = await expectTaken(await askSurplus(lab, order.transactionId, { amount: '70' }))
+    const { id } = await takeSurplus(lab, order, { amount: '70' })
     await lab.show(pick(order, 0), '30')
     await lab.pass(pick(order, 1))
     expect([await lab.status(failed), await lab.status(id)]).toEqual(['needs_review', 'pending'])
   })
 
   it('a refund made elsewhere counts twice until a person decides, and makes it wait', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const [first, second] = await payBoth(lab)
     await lab.notify(pick(first), 'portal-1', '30')
     await lab.notify(pick(first), 'portal-1', '30', { code: 1 })
     await lab.pass(pick(first))
-    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    const { id } = await takeSurplus(lab, second)
     await lab.passShowing(pick(first), '30')
     await lab.pass(pick(second))
     expect(await lab.status(id)).toBe('pending')
   })
 
   it('a return of goods that was requested later does not stop it', async () => {
-    const order = await payOrder(lab, 'DH1', TWICE)
-    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    const { order, id } = await takeOfOne()
     const returned = await lab.ask(pick(order, 0), '30')
     await lab.pass(pick(order, 0))
     await lab.pass(pick(order, 0))
@@ -298,7 +272,7 @@ describe('before a surplus refund is sent', () => {
     const order = await payOrder(lab, 'DH1', [...TWICE, { amount: '100' }])
     const earlier = await lab.send(pick(order, 0), '100')
     await lab.settle(earlier)
-    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    const { id } = await takeSurplus(lab, order)
     await lab.pass(pick(order, 1))
     expect(await lab.sent(id)).toBe(1)
   })
@@ -307,25 +281,20 @@ describe('before a surplus refund is sent', () => {
 describe('at the same time', () => {
   /** Sends requests that wait for the lock of a transaction, and lets them go together. */
   async function race(transactionId: string, requests: (() => Promise<{ status: number }>)[]) {
-    return await whileUncommitted(
+    const answers = await atOnce(
       lab.database,
       (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
-      async (commit) => {
-        const asked = requests.map((request) => request())
-        await waitUntilBlocked(lab.database, requests.length)
-        await commit()
-        return (await Promise.all(asked)).map(({ status }) => status).sort()
-      },
+      requests,
     )
+    return answers.map(({ status }) => status).sort()
   }
 
   it('two surplus refunds of the two transactions of an order are one', async () => {
-    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    const requests = [first, second].map(
-      ({ transactionId }) =>
-        () =>
-          askSurplus(lab, transactionId),
-    )
+    const [first, second] = await payBoth(lab)
+    const requests = [
+      () => askSurplus(lab, first.transactionId),
+      () => askSurplus(lab, second.transactionId),
+    ]
     expect(await race(first.transactionId, requests)).toEqual([202, 409])
     expect(await lab.database.sql`select from refunds`).toHaveLength(1)
   })

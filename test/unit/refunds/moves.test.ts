@@ -17,19 +17,12 @@ import {
   applyFailureNotification,
   applySuccessNotification,
 } from '../../../src/refunds/notifications.ts'
-import { makeRefundRow, REFUND_SETTINGS } from '../../support/refund-row.ts'
+import { makeRefundRow, QUIET, REFUND_SETTINGS } from '../../support/refund-row.ts'
 
 /** Moves a draft, as an event that happens to a refund in its status. */
 type Play = { facts?: Partial<RefundRow>; event(draft: RefundDraft): void }
 
 const { REFUND_CONFIRM_FAILED_MS: CONFIRM, REFUND_RESOLVE_FOR_MS: RESOLVE } = REFUND_SETTINGS
-const QUIET = {
-  callId: 1,
-  unmatchedDelta: '0',
-  refundedNow: '0',
-  refundedAtFirst: '0',
-  returning: '0',
-}
 const notification = { id: 7, receivedAt: '2026-01-02', beforeSnapshot: true }
 const succeed = (draft: RefundDraft) =>
   void applySuccessNotification(draft, { ...notification, code: '0' })

@@ -10,17 +10,10 @@ import {
   applyFailureNotification,
   applySuccessNotification,
 } from '../../../src/refunds/notifications.ts'
-import { makeRefundRow, REFUND_SETTINGS } from '../../support/refund-row.ts'
+import { makeRefundRow, QUIET, REFUND_SETTINGS } from '../../support/refund-row.ts'
 
 const at = (status: RefundStatus, facts: Partial<RefundRow> = {}) =>
   startDraft(makeRefundRow({ status, ...facts }))
-const QUIET = {
-  callId: 1,
-  unmatchedDelta: '0',
-  refundedNow: '0',
-  refundedAtFirst: '0',
-  returning: '0',
-}
 const SUCCESS = { id: 7, code: '0', receivedAt: '2026-01-02', beforeSnapshot: true }
 const {
   REFUND_CONFIRM_FAILED_MS: CONFIRM,
@@ -71,12 +64,20 @@ describe('a notification of success', () => {
     },
   )
 
-  it('makes a failed refund succeed, and is a disagreement', () => {
-    const draft = at('failed', { failureSource: 'gateway' })
+  const byPerson = { failureSource: 'service', failureReason: 'resolved' } as const
+  const ENDED_WELL = { status: 'succeeded', failureSource: null }
+  const CONTRADICTED = { status: 'needs_review', review: 'contradicted' }
+
+  it.each([
+    ['by the gateway', { failureSource: 'gateway' as const }, ENDED_WELL],
+    ['by a person', byPerson, ENDED_WELL],
+    ['by a person, after its notification', { ...byPerson, failureCode: '1' }, CONTRADICTED],
+  ])('of one that failed %s is a disagreement', (_, facts, now) => {
+    const draft = at('failed', facts)
     expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
       kind: 'success_after_failure',
     })
-    expect(draft.now).toMatchObject({ status: 'succeeded', failureSource: null })
+    expect(draft.now).toMatchObject(now)
   })
 
   it.each(['accepted', 'unknown', 'needs_review', 'failed'] as const)(
@@ -88,24 +89,6 @@ describe('a notification of success', () => {
       expect(draft.notes).toMatchObject([{ code: '0', ipnEventId: 7 }])
     },
   )
-
-  it('overrules a person who decided that it failed, and is a disagreement', () => {
-    const decided = { failureSource: 'service' as const, failureReason: 'resolved' }
-    const draft = at('failed', decided)
-    expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
-      kind: 'success_after_failure',
-    })
-    expect(draft.now).toMatchObject({ status: 'succeeded' })
-  })
-
-  it('after a failure sends it to review, also if a person decided that it failed', () => {
-    const decided = { failureSource: 'service' as const, failureReason: 'resolved' }
-    const draft = at('failed', { ...decided, failureCode: '1' })
-    expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
-      kind: 'success_after_failure',
-    })
-    expect(draft.now).toMatchObject({ status: 'needs_review', review: 'contradicted' })
-  })
 
   it.each([null, '1'])(
     'repeated after a person has decided against it changes nothing (failure %s)',
@@ -278,23 +261,13 @@ describe('a notification of failure', () => {
   )
 })
 
-describe('a refund that was never sent', () => {
-  const WITHIN = REFUND_SETTINGS.REFUND_SEND_WITHIN_MS
-  const expire = (mayHaveMoved?: string) => {
-    const draft = at('pending', { attempts: 0, firstSentAt: null, sinceRequestedMs: WITHIN })
-    judge(draft, undefined, mayHaveMoved)
-    return draft
-  }
-
-  it('fails when its time is over', () => {
-    expect(expire().now).toMatchObject({ status: 'failed', failureReason: 'not_sent_in_time' })
-  })
-
-  it('needs a person instead while it may have moved all the same', () => {
-    const { now, transitions } = expire('growth may be its own')
-    expect(now).toMatchObject({ status: 'needs_review', review: 'contradicted' })
-    expect(transitions[0]?.cause.reason).toMatch(/, but growth may be its own$/)
-  })
+it('a refund that was never sent needs a person instead while it may have moved all the same', () => {
+  const sinceRequestedMs = REFUND_SETTINGS.REFUND_SEND_WITHIN_MS
+  const draft = at('pending', { attempts: 0, firstSentAt: null, sinceRequestedMs })
+  judge(draft, undefined, 'growth may be its own')
+  const { now, transitions } = draft
+  expect(now).toMatchObject({ status: 'needs_review', review: 'contradicted' })
+  expect(transitions[0]?.cause.reason).toMatch(/, but growth may be its own$/)
 })
 
 describe('a non-zero code', () => {
@@ -377,14 +350,6 @@ describe('time', () => {
     expect(end({ ...torn, status: 'accepted' }, grown).status).toBe('needs_review')
     expect(end({ ...torn, status: 'unknown' }, grown).status).toBe('needs_review')
   })
-
-  it.each(['pending', 'sending', 'succeeded', 'failed', 'needs_review'] as const)(
-    'does not change a refund that is %s',
-    (status) => {
-      const facts = { ...REFUSED, status, sinceSentMs: 2 * RESOLVE, failureCode: '1' }
-      expect(end({ ...facts, failureBeforeSnapshot: true }).transitions).toEqual([])
-    },
-  )
 })
 
 describe('a resend under the same id', () => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { weigh } from '../../../src/refunds/evidence.ts'
 
 const OWN = { refundId: '0d7c9a8e-5d3c-8f0e-9a41-6f1f6f6f2b11', paymentId: 'P', amount: '30' }
@@ -8,29 +8,27 @@ const TOLD = {
 }
 const NOTHING = { same: false, settles: undefined, stops: false }
 
-describe('a notification', () => {
-  it.each([
-    ['of a success', {}, { same: true, settles: 'success', stops: true }],
-    ['of a failure', { code: '5' }, { same: true, settles: 'failure', stops: true }],
-    [
-      'whose request id is written in upper case',
-      { requestId: OWN.refundId.toUpperCase() },
-      { same: true, settles: 'success', stops: true },
-    ],
-    [
-      'at the second place that names the refund to the letter',
-      { reading: 2 },
-      { same: true, settles: 'success', stops: true },
-    ],
-    ['with an open code', { code: '9' }, { same: true, settles: undefined, stops: true }],
-    ['without a code', { code: null }, { same: true, settles: undefined, stops: true }],
-    ['with another amount', { amount: '31' }, { ...NOTHING, stops: true }],
-    ['with another payment', { paymentId: 'Q' }, { ...NOTHING, stops: true }],
-    ['without an amount', { amount: null }, { ...NOTHING, stops: true }],
-    ['at the second place with another amount', { amount: '31', reading: 2 }, NOTHING],
-    ['of another request', { requestId: 'portal-1' }, NOTHING],
-    ['that is not verified', { verified: false }, NOTHING],
-  ] as const)('%s counts as %j', (_, facts, weight) => {
-    expect(weigh({ ...TOLD, ...facts }, OWN)).toEqual(weight)
-  })
+it.each([
+  ['of a success', {}, { same: true, settles: 'success', stops: true }],
+  ['of a failure', { code: '5' }, { same: true, settles: 'failure', stops: true }],
+  [
+    'whose request id is written in upper case',
+    { requestId: OWN.refundId.toUpperCase() },
+    { same: true, settles: 'success', stops: true },
+  ],
+  [
+    'at the second place that names the refund to the letter',
+    { reading: 2 },
+    { same: true, settles: 'success', stops: true },
+  ],
+  ['with an open code', { code: '9' }, { same: true, settles: undefined, stops: true }],
+  ['without a code', { code: null }, { same: true, settles: undefined, stops: true }],
+  ['with another amount', { amount: '31' }, { ...NOTHING, stops: true }],
+  ['with another payment', { paymentId: 'Q' }, { ...NOTHING, stops: true }],
+  ['without an amount', { amount: null }, { ...NOTHING, stops: true }],
+  ['at the second place with another amount', { amount: '31', reading: 2 }, NOTHING],
+  ['of another request', { requestId: 'portal-1' }, NOTHING],
+  ['that is not verified', { verified: false }, NOTHING],
+] as const)('a notification %s counts as %j', (_, facts, weight) => {
+  expect(weigh({ ...TOLD, ...facts }, OWN)).toEqual(weight)
 })

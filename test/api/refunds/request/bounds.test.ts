@@ -11,8 +11,7 @@ import {
   seedPaid,
 } from '../../../support/ask.ts'
 import { runCli } from '../../../support/cli.ts'
-import { holdLocks } from '../../../support/database.ts'
-import { waitUntilBlocked } from '../../../support/locks.ts'
+import { atOnce } from '../../../support/locks.ts'
 import { addKey } from '../../../support/service.ts'
 import { useRig } from '../../../support/use-started.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
@@ -117,18 +116,12 @@ describe('the open refunds of a payment', () => {
   it('are counted under the lock of the payment: of two requests at once, one is too many', async () => {
     const { id, transactionId } = await seedPaid(rig.database)
     await storeOpen(id, transactionId, 99)
-    const holder = await holdLocks(
+    const answers = await atOnce(
       rig.database,
-      (tx) => tx`select from payments where payment_id = ${id} for update`,
+      (held) => held`select from payments where payment_id = ${id} for update`,
+      [1, 2].map(() => () => request(id, { amount: '1' })),
     )
-    const both = [request(id, { amount: '1' }), request(id, { amount: '1' })]
-    try {
-      await waitUntilBlocked(rig.database, 2)
-    } finally {
-      await holder.release()
-    }
-    const statuses = (await Promise.all(both)).map(({ status }) => status)
-    expect(statuses.toSorted()).toEqual([202, 409])
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([202, 409])
   })
 })
 

@@ -3,8 +3,8 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CAPS_LOCK } from '../../../../src/db/names.ts'
 import type { Sql } from '../../../../src/platform/postgres/types.ts'
 import { addCappedKey, ask, expectRefused, expectTaken, seedPaid } from '../../../support/ask.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../../support/locks.ts'
-import { startTestService } from '../../../support/service.ts'
+import { atOnce, waitUntilBlocked, whileUncommitted } from '../../../support/locks.ts'
+import { startTestService, withConfig } from '../../../support/service.ts'
 import { useRig } from '../../../support/use-started.ts'
 
 const rig = useRig({ settings: { ROLE: 'web' } })
@@ -27,12 +27,11 @@ const dayOf = (sql: Sql, keyId: string) =>
 
 /** Requests 60 of each of two payments; both wait for what `hold` locks, and go on together. */
 const askAtOnce = (paymentIds: readonly string[], hold: (held: Sql) => Promise<unknown>) =>
-  whileUncommitted(rig.database, hold, async (commit) => {
-    const asked = paymentIds.map((id) => ask({ url, key }, id, { amount: '60' }))
-    await waitUntilBlocked(rig.database, 2)
-    await commit()
-    return await Promise.all(asked)
-  })
+  atOnce(
+    rig.database,
+    hold,
+    paymentIds.map((id) => () => ask({ url, key }, id, { amount: '60' })),
+  )
 
 describe('the largest single refund of a key', () => {
   it('is refused above it and accepted at it, to the last digit', async () => {
@@ -114,21 +113,18 @@ describe('the daily total of a key', () => {
   it('follows the days of CAPS_TIME_ZONE', async () => {
     // Of these two zones at least one has another day than UTC at any time.
     for (const CAPS_TIME_ZONE of ['Pacific/Kiritimati', 'Pacific/Pago_Pago']) {
-      const zoned = await startTestService(rig.database, rig.sandbox.url, {
-        settings: { ROLE: 'web', CAPS_TIME_ZONE },
-      })
-      const own = randomUUID()
-      const keyId = await addCappedKey(rig.database, own, { dailyMax: '100' })
+      const asked = { url, key: randomUUID() }
+      const keyId = await addCappedKey(rig.database, asked.key, { dailyMax: '100' })
       const { id } = await seedPaid(rig.database, { amount: '300' })
-      const asked = { url: zoned.url, key: own }
-      await expectTaken(await ask(asked, id, { amount: '60' }))
-      const refused = await ask(asked, id, { amount: '40.1' })
+      const refused = await withConfig(rig, { CAPS_TIME_ZONE }, async () => {
+        await expectTaken(await ask(asked, id, { amount: '60' }))
+        return await ask(asked, id, { amount: '40.1' })
+      })
       const problem = await expectRefused(refused, 403, 'refund_cap_exceeded')
       expect(problem.detail).toContain(`today (${CAPS_TIME_ZONE})`)
       const [day] = await rig.database.sql<{ there: string }[]>`
         select (now() at time zone ${CAPS_TIME_ZONE})::date::text as there`
       expect(await readDays(keyId)).toEqual([{ day: day?.there, refunded: '60' }])
-      await zoned.stop()
     }
   })
 

@@ -6,33 +6,31 @@ import { formatTransactionVersion } from '../../../../src/refunds/request-facts.
 import { StaleVersionError } from '../../../../src/refunds/request-rules.ts'
 import { describeSurplus } from '../../../../src/refunds/surplus.ts'
 import { findAccess } from '../../../support/access.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../../support/locks.ts'
-import { type PaidOrder, payOrder } from '../../../support/orders.ts'
+import { atOnce } from '../../../support/locks.ts'
+import { type PaidOrder, payBoth, payOrder } from '../../../support/orders.ts'
+import { done, usePerson } from '../../../support/people.ts'
 import type { LabPayment } from '../../../support/refund-lab.ts'
 import { MERCHANT } from '../../../support/service.ts'
 import { readItem } from '../../../support/sync.ts'
 import { useFreshLab } from '../../../support/use-started.ts'
 
 const lab = useFreshLab()
+const operator = usePerson(lab)
 
 type Asked = { key?: string; amount?: string; version: string | undefined }
 
-async function refund(payment: LabPayment, { key = randomUUID(), amount, version }: Asked) {
-  const { ctx } = lab.service
+async function request(
+  of: { paymentId: string } | { transactionId: string },
+  { key = randomUUID(), amount, version }: Asked,
+) {
   const access = await findAccess(lab)
-  const params = { paymentId: payment.id, amount, receiver: undefined, reason: undefined }
-  const asked = { ...params, expectedVersion: version }
-  return await requestRefund(ctx, access, access.merchants, key, asked)
+  const wish = { ...of, amount, receiver: undefined, reason: undefined, expectedVersion: version }
+  return await requestRefund(lab.service.ctx, access, access.merchants, key, wish)
 }
 
-async function refundSurplus(order: PaidOrder, { key = randomUUID(), amount, version }: Asked) {
-  const { ctx } = lab.service
-  const access = await findAccess(lab)
-  const { transactionId } = order
-  const params = { transactionId, amount, receiver: undefined, reason: undefined }
-  const asked = { ...params, expectedVersion: version }
-  return await requestRefund(ctx, access, access.merchants, key, asked)
-}
+const refund = ({ id }: LabPayment, asked: Asked) => request({ paymentId: id }, asked)
+const refundSurplus = ({ transactionId }: PaidOrder, asked: Asked) =>
+  request({ transactionId }, asked)
 
 async function readVersion({ transactionId }: LabPayment): Promise<string> {
   const { version } = await readItem(lab, transactionId)
@@ -44,22 +42,24 @@ const describeOrder = ({ transactionId }: PaidOrder) =>
 
 const countRefunds = async () => (await lab.database.sql`select from refunds`).length
 
-/** Lets all requests wait for the lock of the transaction, then go on, and returns how each ended. */
-async function release(transactionId: string, requests: (() => Promise<RequestedRefund>)[]) {
-  return await whileUncommitted(
+/** Lets two requests wait for the lock of the transaction, then go on: one is stored, and the other too late. */
+async function expectOne(transactionId: string, requests: (() => Promise<RequestedRefund>)[]) {
+  const ends = await atOnce(
     lab.database,
     (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
-    async (commit) => {
-      const sent = requests.map((request) => request())
-      await waitUntilBlocked(lab.database, sent.length)
-      await commit()
-      return await Promise.allSettled(sent)
-    },
+    requests.map(
+      (one) => () =>
+        one().then(
+          () => 'stored',
+          (error: unknown) => error,
+        ),
+    ),
   )
+  const [late] = ends.filter((end) => end !== 'stored')
+  expect(ends).toHaveLength(2)
+  expect(ends).toContain('stored')
+  expect(late).toBeInstanceOf(StaleVersionError)
 }
-
-const isStale = (result: PromiseSettledResult<unknown>) =>
-  result.status === 'rejected' && result.reason instanceof StaleVersionError
 
 describe('a refund that names the version it was decided on', () => {
   it('is stored while nothing visible has changed, also after another query', async () => {
@@ -80,10 +80,8 @@ describe('a refund that names the version it was decided on', () => {
     [
       'a hold that was set and released',
       async ({ id }: LabPayment) => {
-        for (const method of ['PUT', 'DELETE']) {
-          const init = { method, headers: { 'content-type': 'application/json' } }
-          await lab.api(`/v1/holds/payment/${id}`, { ...init, body: '{"reason":"disputed"}' })
-        }
+        await done(operator.hold(`payment/${id}`))
+        await done(operator.release(`payment/${id}`))
       },
     ],
   ])('is refused after %s, and nothing is stored', async (_, change) => {
@@ -113,12 +111,10 @@ describe('a refund that names the version it was decided on', () => {
     const payment = await lab.open({ amount: '100' })
     const version = await readVersion(payment)
     const asked = { amount: '30', version }
-    const ends = await release(payment.transactionId, [
-      () => refund(payment, asked),
-      () => refund(payment, asked),
-    ])
-    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-    expect(ends.filter(isStale)).toHaveLength(1)
+    await expectOne(
+      payment.transactionId,
+      [1, 2].map(() => () => refund(payment, asked)),
+    )
     expect(await countRefunds()).toBe(1)
   })
 
@@ -137,9 +133,7 @@ describe('a refund that names the version it was decided on', () => {
     const version = await readVersion(payment)
     const { refundId } = await refund(payment, { key: 'lost', amount: '30', version })
     await lab.pass(payment)
-    const { sql } = lab.database
-    await sql`delete from refund_attempts where refund_id = ${refundId}`
-    await sql`delete from refunds where refund_id = ${refundId}`
+    await lab.loseRow(refundId)
     await lab.notify(payment, refundId, '30')
     const again = await refund(payment, { key: 'lost', amount: '30', version })
     expect(again).toMatchObject({ refundId, replayed: false })
@@ -150,10 +144,8 @@ describe('a refund that names the version it was decided on', () => {
 })
 
 describe('a surplus refund that names the version it was decided on', () => {
-  const payTwice = async () => [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')] as const
-
   it('is described with the payments that count, what is kept, and what is refunded', async () => {
-    const [first, second] = await payTwice()
+    const [first, second] = await payBoth(lab)
     const found = await describeOrder(second)
     const payment = { ...second.payments[0], own: true, amount: '100', paymentMethod: 'CC' }
     const { id: paymentId, ...rest } = payment
@@ -178,7 +170,7 @@ describe('a surplus refund that names the version it was decided on', () => {
   })
 
   it('is stored while nothing visible of the order has changed', async () => {
-    const [, second] = await payTwice()
+    const [, second] = await payBoth(lab)
     const { version } = await describeOrder(second)
     expect(await refundSurplus(second, { version })).toMatchObject({ replayed: false })
   })
@@ -192,7 +184,7 @@ describe('a surplus refund that names the version it was decided on', () => {
     ],
     ['another transaction of the order', async () => void (await payOrder(lab, 'DH1'))],
   ])('is refused after %s', async (_, change) => {
-    const [first, second] = await payTwice()
+    const [first, second] = await payBoth(lab)
     const { version } = await describeOrder(second)
     await change(first.payments)
     const before = await countRefunds()
@@ -203,20 +195,18 @@ describe('a surplus refund that names the version it was decided on', () => {
   })
 
   it('of two for both transactions that waited together, one is stored', async () => {
-    const [first, second] = await payTwice()
+    const [first, second] = await payBoth(lab)
     const { version } = await describeOrder(second)
     expect((await describeOrder(first)).version).toBe(version)
     const asked = { amount: '30', version }
-    const ends = await release(first.transactionId, [
-      () => refundSurplus(first, asked),
-      () => refundSurplus(second, asked),
-    ])
-    expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
-    expect(ends.filter(isStale)).toHaveLength(1)
+    await expectOne(
+      first.transactionId,
+      [first, second].map((one) => () => refundSurplus(one, asked)),
+    )
   })
 
   it('is replayed under its key, whatever version is named then', async () => {
-    const [, second] = await payTwice()
+    const [, second] = await payBoth(lab)
     const { version } = await describeOrder(second)
     const first = await refundSurplus(second, { key: 'kept', version })
     for (const later of [version, 'another']) {

@@ -10,7 +10,7 @@ const lab = useFreshLab()
 async function infer(payment: LabPayment, amount: string): Promise<string> {
   const refundId = await lab.send(payment, amount)
   await lab.passSettled(payment, refundId)
-  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  await lab.expectRefund(refundId, 'succeeded', { inferred: true })
   return refundId
 }
 

@@ -13,7 +13,7 @@ import {
   seedPaid,
 } from '../../../support/ask.ts'
 import { emptyTables } from '../../../support/database.ts'
-import { startTestService } from '../../../support/service.ts'
+import { withConfig } from '../../../support/service.ts'
 import { useRig } from '../../../support/use-started.ts'
 
 const rig = useRig({ settings: { ROLE: 'web' } })
@@ -89,12 +89,8 @@ describe('a preview', () => {
     expect(await expectRefused(capped, 403, 'refund_cap_exceeded')).toMatchObject({
       leftToday: '60',
     })
-    const off = await startTestService(rig.database, rig.sandbox.url, {
-      settings: { ROLE: 'web', REFUNDS_ENABLED: 'false' },
-    })
-    const response = await ask({ url: off.url, query: '?dryRun=true' }, id)
-    await off.stop()
-    await expectRefused(response, 403, 'refunds_disabled')
+    const disabled = await withConfig(rig, { REFUNDS_ENABLED: false }, () => preview(id))
+    await expectRefused(disabled, 403, 'refunds_disabled')
   })
 
   it('is refused when dryRun is neither true nor false', async () => {

@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { z } from 'zod'
-import { ExternalRefund } from '../../../../src/refunds/external-view.ts'
 import { deriveRefundId } from '../../../../src/refunds/idempotency.ts'
 import { expectTaken } from '../../../support/ask.ts'
 import { askSurplus, payOrder } from '../../../support/orders.ts'
+import { done, usePerson } from '../../../support/people.ts'
 import type { LabPayment } from '../../../support/refund-lab.ts'
 import { MERCHANT } from '../../../support/service.ts'
 import { useFreshLab } from '../../../support/use-started.ts'
 
 const lab = useFreshLab()
+const operator = usePerson(lab)
 
 /** Of each test: the gateway remembers the ids of those before. */
 let key = ''
@@ -42,26 +42,17 @@ async function forgetNotifications(): Promise<void> {
   await lab.database.sql`delete from ipn_events`
 }
 
-async function readExternal(payment: LabPayment) {
-  const response = await lab.api(`/v1/payments/${payment.id}/external-refunds`)
-  return z.object({ data: z.array(ExternalRefund) }).parse(await response.json()).data
-}
-
 async function decide(payment: LabPayment, outcome: string): Promise<void> {
-  const [one] = await readExternal(payment)
-  const response = await lab.post(`/external-refunds/${one?.id}/resolution`, {
-    outcome,
-    reason: 'ticket 4711',
-  })
-  expect(response.status).toBe(200)
+  const [one] = await lab.external(payment)
+  await done(operator.decideExternal(one?.id ?? '', outcome))
 }
 
 /** The refund is stored for a person, unsent; what is external stays as it was. */
 async function expectReview(payment: LabPayment): Promise<void> {
-  const before = await readExternal(payment)
+  const before = await lab.external(payment)
   expect((await askFor(payment)).body).toMatchObject({ id, status: 'needs_review' })
   expect(await lab.row(id)).toMatchObject({ review: 'contradicted', matched: false })
-  expect(await readExternal(payment)).toEqual(before)
+  expect(await lab.external(payment)).toEqual(before)
   await lab.pass(payment)
   expect(await lab.sent(id)).toBe(1)
 }
@@ -108,7 +99,7 @@ describe('a success under the request id of a lost row', () => {
     await forgetNotifications()
     expect((await askFor(payment)).body).toMatchObject({ id, status: 'succeeded' })
     expect(await lab.row(id)).toMatchObject({ matched: true, attempts: 0 })
-    expect(await readExternal(payment)).toMatchObject([{ requestId: id, state: 'own' }])
+    expect(await lab.external(payment)).toMatchObject([{ requestId: id, state: 'own' }])
     expect(await lab.left(payment)).toBe('70')
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(1)
@@ -117,7 +108,7 @@ describe('a success under the request id of a lost row', () => {
   it('in any case is one external refund', async () => {
     const payment = await loseAndNotify(upper)
     await lab.passNotified(payment, id, '30')
-    expect(await readExternal(payment)).toMatchObject([{ requestId: id, state: 'reserved' }])
+    expect(await lab.external(payment)).toMatchObject([{ requestId: id, state: 'reserved' }])
     expect((await askFor(payment)).body).toMatchObject({ id, status: 'succeeded' })
     expect(await lab.left(payment)).toBe('70')
   })
@@ -142,9 +133,8 @@ describe('a success under the request id of a lost row', () => {
   it('that is taken over is a step of the timeline', async () => {
     const payment = await loseAndNotify(id)
     await askFor(payment)
-    const response = await lab.api(`/v1/transactions/${payment.transactionId}/timeline`)
-    const { data } = z.object({ data: z.array(z.looseObject({})) }).parse(await response.json())
-    expect(data.filter(({ field }) => field === 'external_refund')).toMatchObject([
+    const steps = await lab.timeline(payment)
+    expect(steps.filter(({ field }) => field === 'external_refund')).toMatchObject([
       { before: null, after: 'reserved' },
       { before: 'reserved', after: 'own', cause: expect.stringContaining(id) },
     ])

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { expectInvalid, expectProblem } from '../../../support/api.ts'
 import { ask, expectRefused, expectTaken, RECEIVER, seedPaid } from '../../../support/ask.ts'
-import { startTestService } from '../../../support/service.ts'
+import { withConfig } from '../../../support/service.ts'
 import { useRig } from '../../../support/use-started.ts'
 
 /** A service without background work: requested refunds stay pending. */
@@ -67,12 +67,8 @@ describe('a refund request is refused', () => {
   })
 
   it('while new refunds are disabled', async () => {
-    const off = await startTestService(rig.database, rig.sandbox.url, {
-      settings: { ROLE: 'web', REFUNDS_ENABLED: 'false' },
-    })
     const { id } = await seedPaid(rig.database)
-    const response = await ask({ url: off.url }, id)
-    await off.stop()
+    const response = await withConfig(rig, { REFUNDS_ENABLED: false }, () => ask({ url }, id))
     await expectRefused(response, 403, 'refunds_disabled')
   })
 
