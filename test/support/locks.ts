@@ -28,6 +28,23 @@ export async function waitUntilBlocked(database: TestDatabase, sessions = 1): Pr
   expect(blocked, 'sessions that wait for a lock').toBeGreaterThanOrEqual(sessions)
 }
 
+/** Starts all of this while `hold` keeps a lock that each waits for in turn, and then lets it go on together. */
+export async function atOnce<T>(
+  database: TestDatabase,
+  hold: (held: Sql) => Promise<unknown>,
+  starts: readonly (() => Promise<T>)[],
+): Promise<T[]> {
+  return await whileUncommitted(database, hold, async (commit) => {
+    const running: Promise<T>[] = []
+    for (const start of starts) {
+      running.push(start())
+      await waitUntilBlocked(database, running.length)
+    }
+    await commit()
+    return await Promise.all(running)
+  })
+}
+
 /** Waits for the work to end; fails as soon as it waits for a lock. */
 export async function expectUnblocked<T>(database: TestDatabase, work: Promise<T>): Promise<T> {
   let ended = false
@@ -72,4 +89,23 @@ export async function whileUncommitted<H, T>(
     if (open) await held`rollback`
     held.release()
   }
+}
+
+/**
+ * Starts `work` while the statements of `hold` are uncommitted, and commits these once it waits for their locks.
+ * @param meanwhile what is looked at before the commit
+ */
+export async function commitOnceBlocked<T>(
+  database: TestDatabase,
+  hold: (held: Sql) => Promise<unknown>,
+  work: () => Promise<T>,
+  meanwhile: () => Promise<unknown> = async () => {},
+): Promise<T> {
+  return await whileUncommitted(database, hold, async (commit) => {
+    const waiting = work()
+    await waitUntilBlocked(database)
+    await meanwhile()
+    await commit()
+    return await waiting
+  })
 }
