@@ -24,8 +24,8 @@ const OWN = {
   'test/api/platform/postgres/pipeline.test.ts': 'has a table of its own',
   'test/api/platform/postgres/session-setup.test.ts': 'changes settings of the database',
   'test/process/without-notify.test.ts': 'replaces a function of Postgres',
-  'test/process/start/check-server.test.ts': 'replaces a function of Postgres',
-  'test/process/start/check.test.ts': 'has older schemas, and databases that cannot be written',
+  'test/process/start/check.test.ts':
+    'has older schemas, other functions of Postgres, and databases that cannot be written',
 }
 
 /** Run apart from the suite, or read as text. */
