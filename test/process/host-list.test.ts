@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { migrateDatabase } from '../../src/db/migrate.ts'
 import { withKey } from '../support/api.ts'
+import { makeFolder } from '../support/embedded.ts'
 import { pickPort } from '../support/ports.ts'
 import {
   ask,
@@ -17,9 +17,7 @@ import { waitUntil } from '../support/wait-until.ts'
 
 /** A primary, and a standby that was copied from it and receives nothing more. */
 async function startPair(): Promise<{ primary: PostgresServer; standby: PostgresServer }> {
-  const folder = mkdtempSync(join(tmpdir(), 'ipn-hosts-'))
-  chmodSync(folder, 0o755)
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = makeFolder()
   const bin = findPrograms(folder)
   const primary = prepareServer(bin, folder, Number(await pickPort()))
   const standby = prepareServer(bin, folder, Number(await pickPort()))

@@ -1,14 +1,15 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { createLog } from '../../src/platform/telemetry/log.ts'
 import { borrowRig } from '../support/borrow-rig.ts'
 import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
 import { makeFolder } from '../support/embedded.ts'
 import { settingsFor, startServiceProcess } from '../support/process.ts'
 import { readServerPid } from '../support/processes.ts'
-import { postIpn, type Rig, signIpn } from '../support/service.ts'
-import { makeTransaction, notifyOf } from '../support/sync.ts'
+import { postIpn, type Rig, signIpn, startTestService } from '../support/service.ts'
+import { makeTransaction } from '../support/sync.ts'
 import { startProxyTo } from '../support/tcp-proxy.ts'
 import { waitUntil } from '../support/wait-until.ts'
-import { endPretending, pretendWeakCommits } from './weak-commits.ts'
+import { endPretending, pretend, WEAK_COMMITS } from './pretended-settings.ts'
 
 /** The service reaches its database through a proxy that can be cut; the test connects directly. */
 let database: BorrowedDatabase
@@ -31,37 +32,13 @@ const waitForReady = (status: number) =>
 
 it('/readyz is 503 while sessions report commits before they are durable', async () => {
   await waitForReady(200)
-  await pretendWeakCommits(database.sql)
+  await pretend(database.sql, WEAK_COMMITS)
   try {
     await waitForReady(503)
   } finally {
     await endPretending(database.sql)
   }
   await waitForReady(200)
-})
-
-it('without its database it is not ready, acknowledges nothing, still serves metrics, and recovers', async () => {
-  await makeTransaction(rig, 'T-OUT')
-  await proxy.close()
-  expect(await ready()).toBe(503)
-  expect((await rig.api('/healthz')).status).toBe(200)
-  const notification = signIpn({ svc_TransactionID: 'T-OUT' })
-  const refused = await postIpn(rig.service.url, notification)
-  expect(refused.status).toBeGreaterThanOrEqual(500)
-  expect(refused.answer).toMatchObject({ respcode: 1 })
-  for (const path of ['/v1/transactions/T-OUT', '/v1/payments', '/v1/refunds']) {
-    const away = await rig.api(path)
-    expect([away.status, away.headers.get('retry-after')]).toEqual([503, '1'])
-    expect(await away.json()).toMatchObject({ code: 'unavailable' })
-  }
-  const metrics = await rig.api('/metrics')
-  expect(metrics.status).toBe(200)
-  expect(await metrics.text()).toContain('ipn_received_total{verdict="store_failed"} 1')
-
-  await proxy.heal()
-  await waitForReady(200)
-  await notifyOf(rig, 'T-OUT')
-  expect(await rig.transaction('T-OUT', '?wait=10')).toMatchObject({ state: 'paid', ipnCount: 1 })
 })
 
 it('waiting readers are woken by changes after an outage', async () => {
@@ -90,12 +67,16 @@ it('waiting readers are woken by changes after an outage', async () => {
 it('an outage beside traffic is a line when it begins and one when it is over, without a stack', async () => {
   const away = await startProxyTo(database.url)
   onTestFinished(() => away.stop())
-  const settings = settingsFor(away.url, rig.sandbox.url)
-  const { url, child, ended, output } = await startServiceProcess(settings)
-  const find = (text: string) =>
-    output()
-      .out.split('\n')
-      .filter((line) => line.includes(text))
+  let text = ''
+  const log = createLog('info', {
+    write: (line) => {
+      text += line
+    },
+  })
+  const service = await startTestService(away, rig.sandbox.url, { log })
+  onTestFinished(() => service.stop())
+  const { url } = service
+  const find = (part: string) => text.split('\n').filter((line) => line.includes(part))
   await away.close()
   for (let n = 0; n < 3; n += 1) {
     expect((await postIpn(url, signIpn({ svc_TransactionID: 'T-LOG' }))).status).toBe(500)
@@ -110,8 +91,6 @@ it('an outage beside traffic is a line when it begins and one when it is over, w
   expect(begun[0]).toContain('the database is unreachable: requests get 503')
   expect(find('back after')[0]).toMatch(/"failed":\{.*"notifications":3/)
   expect(find('"stack"')).toEqual([])
-  child.kill('SIGTERM')
-  expect(await ended).toBe(0)
 })
 
 it('the end of the embedded server is an error in the log, which says to restart the process', async () => {

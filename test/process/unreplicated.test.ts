@@ -4,7 +4,9 @@ import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import type { Service } from '../../src/service.ts'
 import { withKey } from '../support/api.ts'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
+import { Report, runCli } from '../support/cli.ts'
 import { hurry } from '../support/hurry.ts'
+import { settingsFor } from '../support/process.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useStarted } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -77,6 +79,18 @@ it('whoever reads is answered while every connection for writes waits for a stan
   }
   await database.release()
   expect((await held).status).toBe(200)
+})
+
+it('doctor names the standby that every commit waits for', async () => {
+  await database.hold()
+  const settings = settingsFor(database.url, 'http://127.0.0.1:9')
+  const { out } = await runCli(['doctor', '--json'], settings)
+  expect(Report.parse(JSON.parse(out)).findings).toContainEqual({
+    id: 'standby',
+    severity: 'error',
+    finding: expect.stringContaining('every commit waits'),
+    action: expect.stringMatching(/^start the standby, or empty synchronous_standby_names/),
+  })
 })
 
 /** Opens a pool with a table of its own; returns two ways to commit a row. */

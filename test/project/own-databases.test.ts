@@ -12,9 +12,6 @@ const OWN = {
   'test/process/cli/keys.test.ts': 'has no schema',
   'test/process/cli/cells.test.ts': 'has a schema for each of several installations',
   'test/process/cli/migrate.test.ts': 'migrates',
-  'test/api/data-keys/data-keys.test.ts':
-    'starts with the keys of other settings, often in one test',
-  'test/api/data-keys/reseal.test.ts': 'starts with the keys of other settings, often in one test',
   'test/api/db/constraints.test.ts': 'violates every constraint',
   'test/races/migrate-beside-traffic.test.ts': 'migrates',
   'test/races/migrate-concurrently.test.ts': 'migrates',
@@ -27,8 +24,8 @@ const OWN = {
   'test/api/platform/postgres/pipeline.test.ts': 'has a table of its own',
   'test/api/platform/postgres/session-setup.test.ts': 'changes settings of the database',
   'test/process/without-notify.test.ts': 'replaces a function of Postgres',
-  'test/process/start/check-server.test.ts': 'replaces a function of Postgres',
-  'test/process/start/check.test.ts': 'has older schemas, and databases that cannot be written',
+  'test/process/start/check.test.ts':
+    'has older schemas, other functions of Postgres, and databases that cannot be written',
 }
 
 /** Run apart from the suite, or read as text. */
@@ -38,7 +35,9 @@ it('only files that say why create databases; all others borrow', () => {
   const creating = readdirSync(TEST, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.test.ts') && !APART.test(path))
     .filter((path) =>
-      /\b(createTestDatabase|useOwnDatabase)\(/.test(readFileSync(TEST + path, 'utf8')),
+      /\b(createTestDatabase|createOwnDatabase|useOwnDatabase)\(/.test(
+        readFileSync(TEST + path, 'utf8'),
+      ),
     )
   expect(creating.map((path) => `test/${path}`).sort()).toEqual(Object.keys(OWN).sort())
 })

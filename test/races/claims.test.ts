@@ -7,7 +7,12 @@ import { findRestMs, syncDue } from '../../src/sync/sync-due.ts'
 import type { SyncContext } from '../../src/sync/types.ts'
 import { makeDue } from '../../src/transactions/due.ts'
 import { holdLocks } from '../support/database.ts'
-import { expectUnblocked, waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
+import {
+  commitOnceBlocked,
+  expectUnblocked,
+  waitUntilBlocked,
+  whileUncommitted,
+} from '../support/locks.ts'
 import { changeLifecycle } from '../support/service.ts'
 import {
   claimOne,
@@ -172,19 +177,17 @@ describe('the fence', () => {
     const reversed = claims
       .toSorted((a, b) => (a.transactionId < b.transactionId ? 1 : -1))
       .map((claim) => ({ claim, sentAfterMs: 0 }))
-    await whileUncommitted(
+    const locked = await commitOnceBlocked(
       rig.database,
       (held) => held`select from transactions where transaction_id = 'T-M' for update`,
-      async (commit) => {
-        const locked = rig.database.sql.begin((tx) => lockClaimed(tx, reversed))
-        await waitUntilBlocked(rig.database)
+      () => rig.database.sql.begin((tx) => lockClaimed(tx, reversed)),
+      async () => {
         const free = await rig.database.sql`
           select from transactions where transaction_id = 'T-Z' for update skip locked`
         expect(free).toHaveLength(1)
-        await commit()
-        expect((await locked).size).toBe(ids.length)
       },
     )
+    expect(locked.size).toBe(ids.length)
   })
 
   it('a worker that lost the lease cannot release it', async () => {
@@ -202,17 +205,13 @@ describe('the fence', () => {
     await registerDue(rig, 'T-1')
     const claim = await claimOne(rig.service.ctx)
     await rig.database.sql`update transactions set gap_ms = 60000`
-    await whileUncommitted(
+    const settled = await commitOnceBlocked(
       rig.database,
       (held) =>
         held`update transactions as t set ${makeDue(held)} from ${held.unsafe(CLOCK)} where transaction_id = 'T-1'`,
-      async (commit) => {
-        const settled = commitClaim(rig.service.ctx, claim)
-        await waitUntilBlocked(rig.database)
-        await commit()
-        expect(await settled).toMatchObject({ end: { next: 'query_now', dueAgain: true } })
-      },
+      () => commitClaim(rig.service.ctx, claim),
     )
+    expect(settled).toMatchObject({ end: { next: 'query_now', dueAgain: true } })
     expect(await read('T-1')).toMatchObject({ state: 'paid', leased: false })
     expect((await read('T-1')).dueAfterQueryMs).toBe(60_000)
   })

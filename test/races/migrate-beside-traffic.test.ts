@@ -1,19 +1,13 @@
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { migrateDatabase } from '../../src/db/migrate.ts'
 import { isSchemaCurrent } from '../../src/db/migration-state.ts'
 import { MIGRATION_LOCK } from '../../src/db/names.ts'
-import { createTestDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
+import { createOwnDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
 import { waitUntilBlocked } from '../support/locks.ts'
 import { createLines, plantMigrations } from '../support/migrations.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const ADD_COLUMN = { '9001_planted': 'ALTER TABLE "transactions" ADD COLUMN "planted" text;' }
-
-async function createDatabase(): Promise<TestDatabase> {
-  const database = await createTestDatabase()
-  onTestFinished(() => database.drop())
-  return database
-}
 
 const readTable = (database: TestDatabase) =>
   holdLocks(database, (tx) => tx`select from transactions limit 1`)
@@ -25,7 +19,7 @@ const countColumns = async ({ sql }: TestDatabase) =>
   (await sql`select from information_schema.columns where column_name = 'planted'`).length
 
 it('each migration commits for itself: a failed one leaves those before it, and the next run applies the rest', async () => {
-  const { url, sql } = await createDatabase()
+  const { url, sql } = await createOwnDatabase()
   const folder = plantMigrations({
     '9001_one': 'CREATE TABLE "one" ("id" int);',
     '9002_two': 'CREATE TABLE "two" ("id" int);',
@@ -46,7 +40,7 @@ it('each migration commits for itself: a failed one leaves those before it, and 
 })
 
 it('while a migration cannot lock a table, notifications are stored: they do not queue behind it', async () => {
-  const database = await createDatabase()
+  const database = await createOwnDatabase()
   const folder = plantMigrations(ADD_COLUMN)
   const reader = await readTable(database)
   const limits = { retryMs: 50, retryMaxMs: 50 }
@@ -61,7 +55,7 @@ it('while a migration cannot lock a table, notifications are stored: they do not
 })
 
 it('a migration is tried again until the table is free, and one that gives up says what to do, and changes nothing', async () => {
-  const database = await createDatabase()
+  const database = await createOwnDatabase()
   const folder = plantMigrations(ADD_COLUMN)
   const reader = await readTable(database)
   await expect(
@@ -81,7 +75,7 @@ it('a migration is tried again until the table is free, and one that gives up sa
 })
 
 it('a current database is migrated without any lock: a process starts while another one migrates', async () => {
-  const database = await createDatabase()
+  const database = await createOwnDatabase()
   const held = await database.sql.reserve()
   await held`select pg_advisory_lock(${held.unsafe(MIGRATION_LOCK)})`
   expect(await migrateDatabase(database.url)).toEqual([])

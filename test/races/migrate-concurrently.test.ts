@@ -1,18 +1,13 @@
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { migrateDatabase } from '../../src/db/migrate.ts'
-import { createTestDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
+import { planMigrations } from '../../src/db/migration-state.ts'
+import { createOwnDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
 import { waitUntilBlocked } from '../support/locks.ts'
 import { createLines, plantMigrations } from '../support/migrations.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const BUILD = 'CREATE INDEX CONCURRENTLY "planted" ON "transactions" USING btree ("order_id");'
 const BREAK = '--> statement-breakpoint\n'
-
-async function createDatabase(): Promise<TestDatabase> {
-  const database = await createTestDatabase()
-  onTestFinished(() => database.drop())
-  return database
-}
 
 const insertRow = (tx: TestDatabase['sql'], id: string) =>
   tx`insert into transactions (merchant_code, transaction_id) values ('UFLIYL', ${id})`
@@ -31,8 +26,8 @@ async function findIndex({ sql }: TestDatabase, name: string) {
   return row
 }
 
-it('a build that waits blocks no writes, says that it waits, and is cut off by no time-out of the database', async () => {
-  const database = await createDatabase()
+it('a build that waits is planned as one statement, blocks no writes, says that it waits, and is cut off by no time-out of the database', async () => {
+  const database = await createOwnDatabase()
   await database.sql.unsafe(`do $$ begin
     execute format('alter database %I set statement_timeout = 200', current_database());
     execute format('alter database %I set lock_timeout = 100', current_database());
@@ -40,6 +35,9 @@ it('a build that waits blocks no writes, says that it waits, and is cut off by n
   const writer = await writeUncommitted(database)
   const { log, lines } = createLines()
   const folder = plantMigrations({ '9001_planted': BUILD })
+  expect(await planMigrations(database.sql, folder)).toMatchObject([
+    { name: '9001_planted', concurrent: true, statements: [BUILD] },
+  ])
   const migrated = migrateDatabase(database.url, { folder, log })
   await waitUntilBlocked(database)
   expect(lines).toContainEqual(
@@ -52,7 +50,7 @@ it('a build that waits blocks no writes, says that it waits, and is cut off by n
 })
 
 it('an interrupted build begins again: the invalid index is built anew', async () => {
-  const database = await createDatabase()
+  const database = await createOwnDatabase()
   const { sql, url } = database
   const first = 'CREATE INDEX CONCURRENTLY "planted_first" ON "payments" ("amount");'
   const folder = plantMigrations({
@@ -80,7 +78,7 @@ it('an interrupted build begins again: the invalid index is built anew', async (
 })
 
 it('two processes at once build each index once: the one that waits has no snapshot that the build would wait for', async () => {
-  const database = await createDatabase()
+  const database = await createOwnDatabase()
   const folder = plantMigrations({ '9001_planted': BUILD })
   const writer = await writeUncommitted(database)
   const first = migrateDatabase(database.url, { folder })
@@ -96,7 +94,7 @@ it('two processes at once build each index once: the one that waits has no snaps
 })
 
 it('an index is dropped concurrently, and one that is gone already is no error', async () => {
-  const database = await createDatabase()
+  const database = await createOwnDatabase()
   const drop = 'DROP INDEX CONCURRENTLY "transactions_order";'
   const folder = plantMigrations({
     '9001_planted': drop,
@@ -112,7 +110,7 @@ it.each([
   ['without a breakpoint', `${BUILD}\n${BUILD}`],
   ['in a form that cannot be resumed', 'REINDEX INDEX CONCURRENTLY "transactions_order";'],
 ])('a concurrent statement %s is refused, and nothing of its migration stays', async (_, text) => {
-  const { url, sql } = await createDatabase()
+  const { url, sql } = await createOwnDatabase()
   const folder = plantMigrations({ '9001_planted': text })
   await expect(migrateDatabase(url, { folder })).rejects.toThrow(
     /^Migration 9001_planted failed: .*cannot (run|be executed) /,
@@ -120,11 +118,4 @@ it.each([
   expect(await sql`select to_regclass('planted') as one, to_regclass('t') as other`).toEqual([
     { one: null, other: null },
   ])
-})
-
-it('no migration is recorded twice, also by a session that has lost the lock', async () => {
-  const { url, sql } = await createDatabase()
-  await migrateDatabase(url)
-  const again = sql`insert into migrations (hash, created_at) select hash, created_at from migrations`
-  await expect(again).rejects.toThrow(/migrations_created_at_key/)
 })

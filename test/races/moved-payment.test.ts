@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { ask, expectTaken, seedPaid } from '../support/ask.ts'
-import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
+import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
+import { commitOnceBlocked } from '../support/locks.ts'
 import { MERCHANT } from '../support/service.ts'
 import { useRig } from '../support/use-started.ts'
 
@@ -8,7 +8,7 @@ const rig = useRig({ settings: { ROLE: 'web' } })
 
 it('a payment that moves to another transaction during the request is not refunded without its lock', async () => {
   const { id, transactionId } = await seedPaid(rig.database, { amount: '100' })
-  await whileUncommitted(
+  const response = await commitOnceBlocked(
     rig.database,
     async (held) => {
       await held`
@@ -17,15 +17,9 @@ it('a payment that moves to another transaction during the request is not refund
       await held`select from transactions where transaction_id = ${transactionId} for update`
       await held`update payments set transaction_id = 'T-OTHER' where payment_id = ${id}`
     },
-    async (commit) => {
-      const asked = ask(rig.service, id, { amount: '10' })
-      await waitUntilBlocked(rig.database)
-      await commit()
-      const response = await asked
-      expect(response.status).toBe(503)
-      expect(await response.json()).toMatchObject({ code: 'unavailable' })
-    },
+    () => ask(rig.service, id, { amount: '10' }),
   )
+  await expectRefused(response, 503, 'unavailable')
   expect(await rig.database.sql`select from refunds`).toHaveLength(0)
   await expectTaken(await ask(rig.service, id, { amount: '100' }))
 })

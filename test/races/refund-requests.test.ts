@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
-import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
+import { atOnce, commitOnceBlocked } from '../support/locks.ts'
 import { PATIENT_REFUNDS, type RefundRig, startRefundRig } from '../support/refunds.ts'
-import { MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
+import { postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -56,6 +56,7 @@ describe('through two services on one database', () => {
   ])('20 copies of one request for %s are one refund, sent once', async (_, body) => {
     const payment = await rig.pay({ amount: '100' })
     const answers = await askOften(20, payment.id, body, `copies ${JSON.stringify(body)}`)
+    expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(202))
     const fresh = answers.filter(({ headers }) => !headers.has('idempotent-replayed'))
     const replayed = answers.filter(({ headers }) => headers.has('idempotent-replayed'))
     expect([fresh.length, replayed.length]).toEqual([1, 19])
@@ -103,15 +104,11 @@ describe('a request that meets a concurrent one between its steps', () => {
 
   it('computes what is left only under its lock: two that waited do not both fit', async () => {
     const { id } = await seedPaid(rig.database)
-    const answers = await whileUncommitted(
+    const asked = () => ask({ url }, id, { amount: '60' })
+    const answers = await atOnce(
       rig.database,
       (held) => held`select from payments where payment_id = ${id} for update`,
-      async (commit) => {
-        const asked = [1, 2].map(() => ask({ url }, id, { amount: '60' }))
-        await waitUntilBlocked(rig.database, 2)
-        await commit()
-        return await Promise.all(asked)
-      },
+      [asked, asked],
     )
     expect(answers.map(({ status }) => status).sort()).toEqual([202, 409])
   })
@@ -120,18 +117,13 @@ describe('a request that meets a concurrent one between its steps', () => {
     const { id } = await seedPaid(rig.database)
     const first = await expectTaken(await ask({ url }, id, { amount: '60' }))
     await takeOut(first.id)
-    const response = await whileUncommitted(
+    const response = await commitOnceBlocked(
       rig.database,
       async (held) => {
         await held`select from payments where payment_id = ${id} for update`
         await held`insert into refunds select * from taken_out`
       },
-      async (commit) => {
-        const asked = ask({ url }, id, { amount: '60' })
-        await waitUntilBlocked(rig.database)
-        await commit()
-        return await asked
-      },
+      () => ask({ url }, id, { amount: '60' }),
     )
     const problem = await expectRefused(response, 409, 'exceeds_refundable')
     expect(problem.refundableAmount).toBe('40')
@@ -143,15 +135,10 @@ describe('a request that meets a concurrent one between its steps', () => {
     const idempotencyKey = 'taken on another payment'
     const first = await expectTaken(await ask({ url, idempotencyKey }, one.id, { amount: '60' }))
     await takeOut(first.id)
-    const response = await whileUncommitted(
+    const response = await commitOnceBlocked(
       rig.database,
       (held) => held`insert into refunds select * from taken_out`,
-      async (commit) => {
-        const asked = ask({ url, idempotencyKey }, two.id, { amount: '60' })
-        await waitUntilBlocked(rig.database)
-        await commit()
-        return await asked
-      },
+      () => ask({ url, idempotencyKey }, two.id, { amount: '60' }),
     )
     await expectRefused(response, 422, 'idempotency_key_reused')
     const rows = await rig.database.sql`select from refunds where payment_id = ${two.id}`
@@ -165,15 +152,10 @@ describe('a request that meets a concurrent one between its steps', () => {
       const idempotencyKey = `twin ${body.amount}`
       const first = await expectTaken(await ask({ url, idempotencyKey }, id, body))
       await takeOut(first.id)
-      const response = await whileUncommitted(
+      const response = await commitOnceBlocked(
         rig.database,
         (held) => held`insert into refunds select * from taken_out`,
-        async (commit) => {
-          const asked = ask({ url, idempotencyKey }, id, body)
-          await waitUntilBlocked(rig.database)
-          await commit()
-          return await asked
-        },
+        () => ask({ url, idempotencyKey }, id, body),
       )
       expect((await expectTaken(response, true)).id).toBe(first.id)
     },
@@ -182,18 +164,14 @@ describe('a request that meets a concurrent one between its steps', () => {
   it('locks the transaction before the payment, as commits of answers do', async () => {
     const { id, transactionId } = await seedPaid(rig.database)
     const { sql } = rig.database
-    const response = await whileUncommitted(
+    const response = await commitOnceBlocked(
       rig.database,
       (held) => held`select from payments where payment_id = ${id} for update`,
-      async (commit) => {
-        const asked = ask({ url }, id, { amount: '60' })
-        await waitUntilBlocked(rig.database)
+      () => ask({ url }, id, { amount: '60' }),
+      async () => {
         const free = await sql`
-          select from transactions where merchant_code = ${MERCHANT.merchantCode}
-            and transaction_id = ${transactionId} for update skip locked`
+          select from transactions where transaction_id = ${transactionId} for update skip locked`
         expect(free).toHaveLength(0)
-        await commit()
-        return await asked
       },
     )
     await expectTaken(response)
@@ -202,16 +180,13 @@ describe('a request that meets a concurrent one between its steps', () => {
   it('waits for the transaction without holding the payment', async () => {
     const { id, transactionId } = await seedPaid(rig.database)
     const { sql } = rig.database
-    const response = await whileUncommitted(
+    const response = await commitOnceBlocked(
       rig.database,
       (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
-      async (commit) => {
-        const asked = ask({ url }, id, { amount: '60' })
-        await waitUntilBlocked(rig.database)
+      () => ask({ url }, id, { amount: '60' }),
+      async () => {
         const free = await sql`select from payments where payment_id = ${id} for update skip locked`
         expect(free).toHaveLength(1)
-        await commit()
-        return await asked
       },
     )
     await expectTaken(response)

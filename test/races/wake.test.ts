@@ -6,7 +6,7 @@ import { makePaymentArrival } from '../support/arrivals.ts'
 import { emptyTables } from '../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { MERCHANT, startTestService } from '../support/service.ts'
-import { countQueries, makeTransaction, notifyOf } from '../support/sync.ts'
+import { makeTransaction, notifyOf } from '../support/sync.ts'
 import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -76,25 +76,6 @@ describe('a worker in another process', () => {
       const [waited] = await rig.database.sql<{ ms: number }[]>`
         select min(extract(epoch from queried_at - asked_for_at) * 1000)::float8 as ms from transactions`
       expect(waited?.ms).toBeLessThan(300)
-      expect((await rig.api('/healthz')).status).toBe(200)
-      expect((await fetch(`${worker.url}/healthz`)).status).toBe(200)
-      expect((await fetch(`${worker.url}/ipn`, { method: 'POST' })).status).toBe(404)
-    } finally {
-      await worker.stop()
-    }
-  })
-
-  it('finds due transactions also without a NOTIFY', async () => {
-    await makeTransaction(rig, 'W-POLL')
-    const worker = await startTestService(rig.database, rig.sandbox.url, {
-      settings: { ROLE: 'worker' },
-    })
-    try {
-      await rig.database.sql`
-        insert into transactions (merchant_code, transaction_id, due_at)
-        values (${MERCHANT.merchantCode}, 'W-POLL', now() + interval '100 ms')`
-      const asked = async () => (await countQueries(rig, 'W-POLL')) === 1
-      await waitUntil(asked, { what: 'the query' })
     } finally {
       await worker.stop()
     }

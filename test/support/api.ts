@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { Problem } from '../../src/http/problems.ts'
 import type { TestDatabase } from './database.ts'
@@ -76,6 +76,21 @@ export async function seedTransaction(
     values (${merchantCode}, ${transactionId}, ${seed.orderId ?? null}, ${seed.currency ?? 'VND'}, ${state},
       ${seed.final ?? state !== 'pending'}, coalesce(${seed.firstSeenAt ?? null}::timestamptz, now()),
       ${seed.dueAt ?? null})`
+}
+
+/** Inserts, for one test, a transaction of an account that left the settings; due so many minutes ago, if at all. */
+export async function seedGone(
+  { sql }: Pick<TestDatabase, 'sql'>,
+  dueMinutesAgo: number | null = null,
+): Promise<void> {
+  onTestFinished(async () => {
+    await sql`delete from transactions where merchant_code = 'GONE01'`
+    await sql`delete from merchant_accounts where merchant_code = 'GONE01'`
+  })
+  await sql`insert into merchant_accounts (merchant_code) values ('GONE01')`
+  await sql`
+    insert into transactions (merchant_code, transaction_id, due_at)
+    values ('GONE01', 'T-GONE', now() - ${dueMinutesAgo}::float8 * interval '1 minute')`
 }
 
 type PaymentSeed = {

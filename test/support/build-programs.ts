@@ -7,7 +7,7 @@ import { bundle, linkPackage } from './bundle.ts'
 declare module 'vitest' {
   export interface ProvidedContext {
     /** The files of what tests run in processes of their own. */
-    programs: { service: string; sandbox: string; cli: string; embeddedOwner: string }
+    programs: Record<'service' | 'sandbox' | 'cli' | 'probe' | 'embeddedOwner', string>
   }
 }
 
@@ -20,6 +20,7 @@ export default function buildPrograms(project: TestProject): () => void {
     service: bundle('src/main.ts', folder, 'service'),
     sandbox: bundle('src/sandbox/main.ts', folder, 'sandbox'),
     cli: bundle('src/cli/main.ts', folder, 'cli'),
+    probe: bundle('src/health/probe.ts', folder, 'probe'),
     embeddedOwner: bundle('test/fixtures/embedded-owner.ts', folder, 'embedded-owner'),
   })
   return () => rmSync(folder, { recursive: true, force: true })

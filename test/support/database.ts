@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import postgres from 'postgres'
-import { inject } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/client.ts'
 import type { Tx } from '../../src/platform/postgres/types.ts'
+import { makeGate } from './gate.ts'
 
 export type TestDatabase = Database & {
   url: string
@@ -54,6 +55,13 @@ export async function createTestDatabase({ empty = false } = {}): Promise<OwnDat
   }
 }
 
+/** The same for one test, after which it is dropped. */
+export async function createOwnDatabase(options?: { empty: boolean }): Promise<OwnDatabase> {
+  const database = await createTestDatabase(options)
+  onTestFinished(() => database.drop())
+  return database
+}
+
 /** This worker's databases that no file uses now. They are empty. */
 const idle: OwnDatabase[] = []
 
@@ -77,6 +85,13 @@ export async function borrowDatabase(): Promise<BorrowedDatabase> {
       }
     },
   }
+}
+
+/** The same until the test is over. */
+export async function borrowForTest(): Promise<TestDatabase> {
+  const database = await borrowDatabase()
+  onTestFinished(() => database.release())
+  return database
 }
 
 /** In the order of the foreign keys. All other tables follow. */
@@ -171,22 +186,19 @@ export async function holdLocks(
   { sql }: TestDatabase,
   statement: (tx: Tx) => Promise<unknown>,
 ): Promise<{ release(): Promise<void> }> {
-  let letGo = () => {}
-  const held = new Promise<void>((resolve) => {
-    letGo = resolve
-  })
+  const gate = makeGate()
   let committed: Promise<unknown> | undefined
   await new Promise<void>((resolve, reject) => {
     committed = sql.begin(async (tx) => {
       await statement(tx)
       resolve()
-      await held
+      await gate.opened
     })
     committed.catch(reject)
   })
   return {
     async release() {
-      letGo()
+      gate.open()
       await committed
     },
   }

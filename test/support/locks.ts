@@ -90,3 +90,22 @@ export async function whileUncommitted<H, T>(
     held.release()
   }
 }
+
+/**
+ * Starts `work` while the statements of `hold` are uncommitted, and commits these once it waits for their locks.
+ * @param meanwhile what is looked at before the commit
+ */
+export async function commitOnceBlocked<T>(
+  database: TestDatabase,
+  hold: (held: Sql) => Promise<unknown>,
+  work: () => Promise<T>,
+  meanwhile: () => Promise<unknown> = async () => {},
+): Promise<T> {
+  return await whileUncommitted(database, hold, async (commit) => {
+    const waiting = work()
+    await waitUntilBlocked(database)
+    await meanwhile()
+    await commit()
+    return await waiting
+  })
+}

@@ -1,9 +1,9 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
 import { z } from 'zod'
 import type { MigrationLog } from '../../src/db/migrate.ts'
+import type { TestDatabase } from './database.ts'
+import { makeFolder } from './embedded.ts'
 
 const Journal = z.looseObject({ entries: z.array(z.looseObject({ when: z.number() })) })
 
@@ -14,10 +14,20 @@ export function createLines(): { log: MigrationLog; lines: string[] } {
   return { log: { info: keep, warn: keep }, lines }
 }
 
+/** Makes a database look as the version before left it. @returns what undoes that */
+export async function forgetNewest({
+  sql,
+}: Pick<TestDatabase, 'sql'>): Promise<() => Promise<void>> {
+  const [newest] = await sql`
+    delete from migrations
+    where created_at = (select max(created_at) from migrations)
+    returning hash, created_at::float8`
+  return async () => void (await sql`insert into migrations ${sql({ ...newest })}`)
+}
+
 /** Copies this version's migrations into a folder of the test, and adds others behind them: name and text. */
 export function plantMigrations(planted: Record<string, string>): string {
-  const folder = mkdtempSync(join(tmpdir(), 'ipn-migrations-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const folder = makeFolder()
   cpSync('migrations', folder, { recursive: true })
   const file = join(folder, 'meta/_journal.json')
   const journal = Journal.parse(JSON.parse(readFileSync(file, 'utf8')))

@@ -4,17 +4,12 @@ import { openDataKeys } from '../../../src/db/data-keys.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { withKey } from '../../support/api.ts'
 import { ask, expectRefused, expectTaken, MASKED, RECEIVER, seedPaid } from '../../support/ask.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { borrowForTest, type TestDatabase } from '../../support/database.ts'
 import { startTestService } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
 
 const makeKey = (byte: number) => Buffer.alloc(32, byte).toString('base64')
 const [K1, K2] = [makeKey(1), makeKey(2)]
-
-async function makeDatabase(): Promise<TestDatabase> {
-  const database = await createTestDatabase()
-  onTestFinished(() => database.drop())
-  return database
-}
 
 /** Starts a web process with a key for one test. */
 async function start(database: TestDatabase, key: string, previous = '') {
@@ -33,7 +28,7 @@ const readKeys = ({ sql }: TestDatabase) =>
 
 describe('another DATA_ENCRYPTION_KEY', () => {
   it('than the database was written with stops the start, with one line', async () => {
-    const database = await makeDatabase()
+    const database = await borrowForTest()
     const first = await start(database, K1)
     await first.stop()
     const refused = start(database, K2)
@@ -45,7 +40,7 @@ describe('another DATA_ENCRYPTION_KEY', () => {
   })
 
   it('beside the previous one changes no answer: the same request is the same refund', async () => {
-    const database = await makeDatabase()
+    const database = await borrowForTest()
     const { id } = await seedPaid(database, { paymentMethod: 'QR' })
     const first = await start(database, K1)
     const body = { amount: '30', receiver: RECEIVER }
@@ -79,7 +74,7 @@ describe('another DATA_ENCRYPTION_KEY', () => {
   })
 
   it('in processes that start together is stored once', async () => {
-    const database = await makeDatabase()
+    const database = await borrowForTest()
     await Promise.all([K1, K1, K1].map((current) => openDataKeys(database.sql, { current })))
     const keys = await readKeys(database)
     expect(keys.map(({ purpose }) => purpose)).toEqual(['fingerprint', 'seal'])
@@ -88,14 +83,13 @@ describe('another DATA_ENCRYPTION_KEY', () => {
 })
 
 describe('a reused idempotency key', () => {
+  const rig = useRig({ settings: { ROLE: 'web' } })
+
   it('names the refund that it belongs to, and advises no new key', async () => {
-    const database = await makeDatabase()
-    const { id } = await seedPaid(database)
-    const { url } = await start(database, K1)
-    const refund = await expectTaken(
-      await ask({ url, idempotencyKey: 'taken' }, id, { amount: '1' }),
-    )
-    const response = await ask({ url, idempotencyKey: 'taken' }, id, { amount: '2' })
+    const { id } = await seedPaid(rig.database)
+    const asked = { url: rig.service.url, idempotencyKey: 'taken' }
+    const refund = await expectTaken(await ask(asked, id, { amount: '1' }))
+    const response = await ask(asked, id, { amount: '2' })
     const problem = await expectRefused(response, 422, 'idempotency_key_reused')
     expect(problem).toMatchObject({ refundId: refund.id })
     expect(problem.detail).toContain(refund.id)
@@ -103,18 +97,17 @@ describe('a reused idempotency key', () => {
   })
 
   it('whose fingerprint cannot be checked is 503, never 422, and nothing is stored', async () => {
-    const database = await makeDatabase()
-    const { id } = await seedPaid(database)
-    const { url } = await start(database, K1)
-    const body = { amount: '30' }
-    const refund = await expectTaken(await ask({ url, idempotencyKey: 'lost' }, id, body))
-    await database.sql`update refunds set fingerprint_key_id = 'ffffffffffffffff'`
-    for (const given of [body, { amount: '31' }]) {
-      const response = await ask({ url, idempotencyKey: 'lost' }, id, given)
+    const { sql } = rig.database
+    const { id } = await seedPaid(rig.database)
+    const asked = { url: rig.service.url, idempotencyKey: 'lost' }
+    const refund = await expectTaken(await ask(asked, id, { amount: '30' }))
+    await sql`update refunds set fingerprint_key_id = 'ffffffffffffffff'`
+    for (const amount of ['30', '31']) {
+      const response = await ask(asked, id, { amount })
       expect(response.headers.get('retry-after')).not.toBeNull()
       const problem = await expectRefused(response, 503, 'unavailable')
       expect(problem.detail).toContain(refund.id)
     }
-    expect(await database.sql`select refund_id from refunds`).toHaveLength(1)
+    expect(await sql`select from refunds where payment_id = ${id}`).toHaveLength(1)
   })
 })

@@ -8,22 +8,16 @@ import type { Service } from '../../../src/service.ts'
 import { readPage, withKey } from '../../support/api.ts'
 import { ask, expectTaken, MASKED, RECEIVER, seedPaid } from '../../support/ask.ts'
 import { runCli } from '../../support/cli.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { borrowDatabase, borrowForTest, type TestDatabase } from '../../support/database.ts'
 import { makeEncryption } from '../../support/encryption.ts'
 import { EVENT_DATA } from '../../support/event-data.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { commitOnceBlocked } from '../../support/locks.ts'
 import { startTestService } from '../../support/service.ts'
 import { useStarted } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const makeKey = (byte: number) => Buffer.alloc(32, byte).toString('base64')
 const KEY = makeKey(1)
-
-async function makeDatabase(): Promise<TestDatabase> {
-  const database = await createTestDatabase()
-  onTestFinished(() => database.drop())
-  return database
-}
 
 const launch = (database: TestDatabase): Promise<Service> =>
   startTestService(database, 'http://127.0.0.1:9', {
@@ -77,7 +71,7 @@ const countSealKeys = async ({ sql }: TestDatabase) =>
   (await sql`select from data_keys where purpose = 'seal'`).length
 
 /** Lets the minute pass after which the keys are in use. */
-const letMinutePass = ({ sql }: TestDatabase) =>
+const letMinutePass = ({ sql }: Pick<TestDatabase, 'sql'>) =>
   sql`update data_keys set created_at = created_at - interval '1 minute'`
 
 const runReseal = (database: TestDatabase, key = KEY) =>
@@ -103,7 +97,7 @@ async function openFresh(database: TestDatabase): Promise<DataKeys> {
 }
 
 it('everything stored is encrypted again under a fresh key, and a process that does not know it yet loses nothing', async () => {
-  const database = await makeDatabase()
+  const database = await borrowForTest()
   const [ahead, behind] = [await start(database), await start(database)]
   const first = await refundAt(database, ahead)
   await registerAt(ahead)
@@ -129,7 +123,7 @@ it('everything stored is encrypted again under a fresh key, and a process that d
 })
 
 it('no process encrypts with the fresh key before every other one has had a minute to read it', async () => {
-  const database = await makeDatabase()
+  const database = await borrowForTest()
   const early = await openDataKeys(database.sql, { current: KEY })
   const head = early.getActiveHead()
   const isInUse = await addSealKey(database.sql, { current: KEY })
@@ -146,7 +140,7 @@ const IDEMPOTENT = { amount: '30', receiver: RECEIVER }
 /** One run over a refund that is requested again after it, and one whose receiver no key opens. */
 const run = useStarted(
   async () => {
-    const database = await createTestDatabase()
+    const database = await borrowDatabase()
     const before = await launch(database)
     const { id } = await seedPaid(database, { paymentMethod: 'QR' })
     const asked = { url: before.url, idempotencyKey: 'kept' }
@@ -165,7 +159,7 @@ const run = useStarted(
   },
   async ({ after, database }) => {
     await after.stop()
-    await database.drop()
+    await database.release()
   },
 )
 
@@ -199,7 +193,7 @@ it('a fingerprint keeps its key, so a repeated request is the same refund', asyn
 })
 
 it('a run that was interrupted is continued by the next one', async () => {
-  const database = await makeDatabase()
+  const database = await borrowForTest()
   const before = await start(database)
   for (let n = 0; n < 5; n += 1) await refundAt(database, before)
   await before.stop()
@@ -225,41 +219,31 @@ it('a run that was interrupted is continued by the next one', async () => {
 })
 
 it('what is written under the older key during a run is found by it', async () => {
-  const database = await makeDatabase()
+  const database = await borrowForTest()
   const behind = await start(database)
   await refundAt(database, behind)
   const encryption = await openFresh(database)
   behind.ctx.encryption.reread = async () => {}
   // The run has finished with the refunds when the lock on an event holds it up.
-  const done = await whileUncommitted(
+  const done = await commitOnceBlocked(
     database,
     (held) => held`select from event_outbox for update`,
-    async (commit) => {
-      const running = resealData(database.sql, encryption)
-      await waitUntilBlocked(database)
-      await refundAt(database, behind)
-      await commit()
-      return await running
-    },
+    () => resealData(database.sql, encryption),
+    () => refundAt(database, behind),
   )
   expect(done).toEqual({ receivers: 4, endpoints: 0, events: 2, unreadable: 0 })
   expect(Object.keys(await countByKey(database))).toHaveLength(1)
 })
 
 it('a receiver that is erased meanwhile does not come back', async () => {
-  const database = await makeDatabase()
+  const database = await borrowForTest()
   const before = await start(database)
   const refundId = await refundAt(database, before)
   const encryption = await openFresh(database)
-  const done = await whileUncommitted(
+  const done = await commitOnceBlocked(
     database,
     (held) => held`update refunds set receiver = null where refund_id = ${refundId}`,
-    async (commit) => {
-      const running = resealData(database.sql, encryption)
-      await waitUntilBlocked(database)
-      await commit()
-      return await running
-    },
+    () => resealData(database.sql, encryption),
   )
   expect(done).toMatchObject({ receivers: 1 })
   const [row] = await database.sql`select receiver from refunds where refund_id = ${refundId}`
@@ -267,7 +251,7 @@ it('a receiver that is erased meanwhile does not come back', async () => {
 })
 
 it('without the key that the data is under, or without any, it is refused and changes nothing', async () => {
-  const database = await makeDatabase()
+  const database = await borrowForTest()
   const before = await start(database)
   await refundAt(database, before)
   const counted = await countByKey(database)
@@ -286,11 +270,11 @@ it('without the key that the data is under, or without any, it is refused and ch
 })
 
 it('a key that the database lost, in a restore or with its primary, is stored again by a process that knows it', async () => {
-  const { sql } = await makeDatabase()
+  const { sql } = await borrowForTest()
   const place = { column: 'refunds.receiver', row: 'R' } as const
   const service = await openDataKeys(sql, { current: KEY })
   await addSealKey(sql, { current: KEY })
-  await sql`update data_keys set created_at = created_at - interval '1 minute'`
+  await letMinutePass({ sql })
   await service.reread()
   const [fresh] = await sql<{ id: string }[]>`
     select id from data_keys where purpose = 'seal' order by created_at desc limit 1`
@@ -303,7 +287,7 @@ it('a key that the database lost, in a restore or with its primary, is stored ag
 })
 
 it('is refused under a root key that the service was not started with', async () => {
-  const { sql } = await makeDatabase()
+  const { sql } = await borrowForTest()
   await openDataKeys(sql, { current: KEY })
   const roots = { current: makeKey(2), previous: KEY }
   await expect(addSealKey(sql, roots)).rejects.toThrow(/start the service with this key first/)

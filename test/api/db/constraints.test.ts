@@ -1,10 +1,9 @@
 import postgres from 'postgres'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
+import { beforeAll, expect, it } from 'vitest'
+import { useOwnDatabase } from '../../support/use-started.ts'
 
-let database: OwnDatabase
+const database = useOwnDatabase()
 beforeAll(async () => {
-  database = await createTestDatabase()
   await database.sql`insert into merchant_accounts (merchant_code) values ('M')`
   await database.sql`insert into transactions (merchant_code, transaction_id) values ('M', 'T')`
   const first = [
@@ -17,7 +16,6 @@ beforeAll(async () => {
   ]
   for (const statement of first) await database.sql.unsafe(statement)
 })
-afterAll(() => database.drop())
 
 const OTHER_HASH = `decode(repeat('11', 32), 'hex')`
 const review = `insert into refund_reviews (merchant_code, refund_id) values ('M', '00000000-0000-4000-8000-000000000000')`

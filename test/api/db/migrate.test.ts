@@ -1,25 +1,21 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { migrateDatabase } from '../../../src/db/migrate.ts'
 import { isSchemaCurrent, loadMigrations, planMigrations } from '../../../src/db/migration-state.ts'
 import { MIGRATION_LOCK } from '../../../src/db/names.ts'
-import { createTestDatabase } from '../../support/database.ts'
+import { createOwnDatabase } from '../../support/database.ts'
+import { makeFolder } from '../../support/embedded.ts'
 import { createLines, plantMigrations } from '../../support/migrations.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const NEXT = { '9001_next': 'CREATE TABLE "next" ("id" int);' }
 
-async function createEmptyDatabase() {
-  const database = await createTestDatabase({ empty: true })
-  onTestFinished(() => database.drop())
-  return database
-}
+const createEmptyDatabase = () => createOwnDatabase({ empty: true })
 
 it('processes that start together migrate one after another, and each migration is applied once', async () => {
   const database = await createEmptyDatabase()
@@ -37,23 +33,6 @@ it('processes that start together migrate one after another, and each migration 
   expect(await isSchemaCurrent(database.sql)).toBe(true)
   const rows = await database.sql`select from migrations`
   expect(rows).toHaveLength(applied.length)
-})
-
-it('migrating a current database changes nothing', async () => {
-  const database = await createEmptyDatabase()
-  await migrateDatabase(database.url)
-  await database.sql`insert into merchant_accounts (merchant_code) values ('KEPT')`
-  await migrateDatabase(database.url)
-  expect(await database.sql`select merchant_code from merchant_accounts`).toHaveLength(1)
-})
-
-it('a failed migration is reported, and the next process can retry', async () => {
-  const database = await createEmptyDatabase()
-  await database.sql`create table transactions (in_the_way int)`
-  await expect(migrateDatabase(database.url)).rejects.toThrow()
-  await database.sql`drop table transactions`
-  await migrateDatabase(database.url)
-  expect(await isSchemaCurrent(database.sql)).toBe(true)
 })
 
 it('a process that runs is not stopped by the migrations of the next version, nor started on an older schema', async () => {
@@ -78,6 +57,7 @@ it('a file is recorded with its SHA-256, and one with another is refused, whatev
   const refusal =
     /^The database is one of another version: .* 0000_initial has another text\. .*DATA_DIR/
   await expect(migrateDatabase(database.url)).rejects.toThrow(refusal)
+  await expect(planMigrations(database.sql)).rejects.toThrow(refusal)
   const folder = plantMigrations(NEXT)
   await expect(migrateDatabase(database.url, { folder })).rejects.toThrow(refusal)
   expect(await database.sql`select to_regclass('next') as next`).toEqual([{ next: null }])
@@ -90,19 +70,6 @@ it('a migration that this version does not know is refused, and nothing is appli
   await expect(migrateDatabase(database.url)).rejects.toThrow(refusal)
 })
 
-it('the migrations name no schema: they make the tables in the first one of the search path', async () => {
-  const database = await createEmptyDatabase()
-  await database.sql`create schema elsewhere`
-  const name = new URL(database.url).pathname.slice(1)
-  await database.sql.unsafe(`alter database ${name} set search_path = elsewhere`)
-  await migrateDatabase(database.url)
-  const tables = await database.sql<{ schema: string; n: number }[]>`
-    select schemaname as schema, count(*)::int as n from pg_tables
-    where schemaname in ('public', 'elsewhere') group by schemaname`
-  expect(tables).toEqual([{ schema: 'elsewhere', n: expect.any(Number) }])
-  expect(tables[0]?.n).toBeGreaterThan(20)
-})
-
 it('no expression of a migration qualifies a column by its table, which may be renamed or be a partition', () => {
   const texts = readdirSync('migrations')
     .filter((file) => file.endsWith('.sql'))
@@ -111,8 +78,7 @@ it('no expression of a migration qualifies a column by its table, which may be r
 })
 
 it('the migrations in the repository create exactly the schema that the code declares', async () => {
-  const out = mkdtempSync(join(tmpdir(), 'ipn-migrations-'))
-  onTestFinished(() => rmSync(out, { recursive: true }))
+  const out = makeFolder()
   cpSync('migrations', out, { recursive: true })
   const root = fileURLToPath(new URL('../../..', import.meta.url))
   const schema = './src/db/schema.ts'

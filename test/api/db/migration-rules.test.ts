@@ -1,21 +1,20 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { is } from 'drizzle-orm'
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { loadMigrations } from '../../../src/db/migration-state.ts'
 import * as schema from '../../../src/db/schema.ts'
+import { makeFolder } from '../../support/embedded.ts'
 import { findViolations, listArbiters } from './migration-rules.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** Lints migrations by the project's rules, as `npm run check` does; returns the names of those that break one. */
 function lint(migrations: Record<string, string>): { status: number | null; broken: string[] } {
-  const folder = mkdtempSync(join(tmpdir(), 'ipn-migration-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const folder = makeFolder()
   mkdirSync(join(folder, 'migrations'))
   const paths = Object.entries(migrations).map(([name, text]) => {
     writeFileSync(join(folder, 'migrations', name), text)

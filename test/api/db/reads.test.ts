@@ -1,31 +1,25 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { countReadConnections, createReads, type ReadDatabase } from '../../../src/db/reads.ts'
 import { DomainError } from '../../../src/errors.ts'
 import { expectProblem } from '../../support/api.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
-import { KEY, type Rig } from '../../support/service.ts'
+import { makeGate } from '../../support/gate.ts'
+import { KEY } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
-let rig: Rig
-beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web' } })
-})
-afterAll(() => rig.stop())
+const rig = useRig({ settings: { ROLE: 'web' } })
 
 /** Takes turns until `end`, and then gives them back. */
 function occupy(holders: readonly string[], reads = rig.service.ctx.db.reads) {
-  let end = () => {}
-  const ended = new Promise<void>((resolve) => {
-    end = resolve
-  })
+  const gate = makeGate()
   const started: string[] = []
   const all = holders.map((holder) =>
     reads.run(holder, async () => {
       started.push(holder)
-      await ended
+      await gate.opened
     }),
   )
-  return { started, end: () => Promise.all([end(), ...all]) }
+  return { started, end: () => Promise.all([gate.open(), ...all]) }
 }
 
 describe('the sessions of reads', () => {

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Config } from '../../../src/config/config.ts'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
 import { computeStoredHmac } from '../../support/body-hmac.ts'
 import { ENCRYPTION, makeClient, serve } from '../../support/gateway.ts'
 import { MERCHANT } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const ID = '240830080146NDTISR'
@@ -26,30 +26,19 @@ const PAID = {
   paymentMethod: 'CC',
 }
 
-let sandbox: Sandbox
+const rig = useRig({ settings: { ROLE: 'web' } })
 beforeAll(async () => {
-  sandbox = await startSandbox({ accounts: [MERCHANT] })
   const { refundedAmount: _, ...payment } = PAID
-  await control('POST', '/transactions', { transactionId: ID, payments: [payment], ipn: false })
+  await rig.control('POST', '/transactions', { transactionId: ID, payments: [payment], ipn: false })
 })
-afterAll(() => sandbox.stop())
-beforeEach(() => control('DELETE', '/faults'))
+beforeEach(async () => void (await rig.control('DELETE', '/faults')))
 
-async function control(method: string, path: string, body?: unknown) {
-  const init = body === undefined ? { method } : { method, body: JSON.stringify(body) }
-  const response = await fetch(`${sandbox.url}/sandbox${path}`, init)
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
-  return response
-}
-
-const setFault = (fault: object) => control('POST', '/faults', { command: 'QUERY_PT', ...fault })
+const setFault = (fault: object) =>
+  rig.control('POST', '/faults', { command: 'QUERY_PT', ...fault })
 const CALLS = z.object({
   data: z.array(z.object({ signature: z.string(), rawBodySha256: z.string() })),
 })
-const listCalls = async () => {
-  const response = await control('GET', '/calls?command=QUERY_PT')
-  return CALLS.parse(await response.json()).data
-}
+const listCalls = async () => CALLS.parse(await rig.control('GET', '/calls?command=QUERY_PT')).data
 const countCalls = async () => (await listCalls()).length
 
 describe('on the wire', () => {
@@ -87,9 +76,9 @@ describe('on the wire', () => {
   it.each(['json', 'form'] as const)(
     'the sandbox verifies what goes out as %s',
     async (encoding) => {
-      const { outcome, record } = await makeClient(sandbox.url, { GATEWAY_ENCODING: encoding }).ask(
-        ID,
-      )
+      const { outcome, record } = await makeClient(rig.sandbox.url, {
+        GATEWAY_ENCODING: encoding,
+      }).ask(ID)
       expect(outcome).toMatchObject({
         kind: 'answered',
         value: { payments: [PAID] },
@@ -102,7 +91,7 @@ describe('on the wire', () => {
   )
 
   it('a merchant without an account cannot be queried', () => {
-    const { client } = makeClient(sandbox.url)
+    const { client } = makeClient(rig.sandbox.url)
     expect(() => client.queryPayments({ merchantCode: 'NOBODY', transactionId: 'T1' })).toThrow(
       'no account NOBODY',
     )
@@ -111,13 +100,13 @@ describe('on the wire', () => {
 
 describe('the outcome', () => {
   it('of an unknown transaction or a wrong secret is rejected with its code', async () => {
-    expect((await makeClient(sandbox.url).ask('T-NOBODY')).outcome).toMatchObject({
+    expect((await makeClient(rig.sandbox.url).ask('T-NOBODY')).outcome).toMatchObject({
       kind: 'rejected',
       code: expect.stringMatching(/^[1-9]\d*$/),
       message: expect.stringMatching(/./),
     })
     const accounts: Config['accounts'] = [{ ...MERCHANT, secret: 'wrong' }]
-    expect((await makeClient(sandbox.url, { accounts }).ask(ID)).outcome.kind).toBe('rejected')
+    expect((await makeClient(rig.sandbox.url, { accounts }).ask(ID)).outcome.kind).toBe('rejected')
   })
 
   it.each([
@@ -142,7 +131,7 @@ describe('the outcome', () => {
     await setFault({ times: 1, ...fault })
     const calls: unknown[] = []
     const onCall = (command: string, kind: string) => calls.push([command, kind])
-    const { outcome, record } = await makeClient(sandbox.url, {}, { onCall }).ask(ID)
+    const { outcome, record } = await makeClient(rig.sandbox.url, {}, { onCall }).ask(ID)
     expect(outcome).toMatchObject(expected)
     expect(record).toMatchObject({ command: 'QUERY_PT', httpStatus: status })
     expect(calls).toEqual([['QUERY_PT', outcome.kind]])
@@ -152,7 +141,9 @@ describe('the outcome', () => {
     'of the fault %s, longer than the time-out, is unknown within it',
     async (kind) => {
       await setFault({ kind, ...(kind === 'delay' ? { delayMs: 60_000 } : {}), times: 1 })
-      const { outcome, record } = await makeClient(sandbox.url, { GATEWAY_TIMEOUT_MS: 500 }).ask(ID)
+      const { outcome, record } = await makeClient(rig.sandbox.url, {
+        GATEWAY_TIMEOUT_MS: 500,
+      }).ask(ID)
       expect(outcome).toEqual({ kind: 'unknown', reason: 'no answer within 500 ms' })
       expect(record.durationMs).toBeGreaterThanOrEqual(499)
       expect(record.durationMs).toBeLessThan(5_000)
@@ -161,7 +152,7 @@ describe('the outcome', () => {
 
   it('of an interrupted call is unknown, and nothing is sent once the signal is aborted', async () => {
     await setFault({ kind: 'acceptThenHang', times: 1 })
-    const { ask } = makeClient(sandbox.url)
+    const { ask } = makeClient(rig.sandbox.url)
     const before = await countCalls()
     const stop = new AbortController()
     const call = ask(ID, stop.signal)
@@ -177,7 +168,7 @@ describe('the outcome', () => {
 
   it('beyond the call slots is unavailable, and a slot is free again after its call', async () => {
     await setFault({ kind: 'acceptThenHang', times: 2 })
-    const { ask } = makeClient(sandbox.url, {
+    const { ask } = makeClient(rig.sandbox.url, {
       GATEWAY_MAX_CONCURRENCY: 2,
       GATEWAY_TIMEOUT_MS: 1_000,
     })

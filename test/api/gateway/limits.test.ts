@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { expectProblem } from '../../support/api.ts'
-import { CARDS, CLIENT, serveCards, startCards, writeDetail } from '../../support/cards.ts'
+import { serveCards, startCards, writeDetail } from '../../support/cards.ts'
 import { makeClient, serve } from '../../support/gateway.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
@@ -77,17 +77,6 @@ describe.each([
     await token.check()
     expect(other.reads).toEqual([])
   })
-})
-
-it('the token comes from the address that is configured, and cards from the gateway alone', async () => {
-  const tokens = await serveCards((response) => response.end())
-  const gateway = await serveCards((response) => response.end(writeDetail()))
-  const settings = { ...CLIENT, GATEWAY_TOKEN_URL: `${tokens.url}/v2/auth/oauth2/token` }
-  const { get } = await startCards(database, gateway.url, settings)
-  expect((await get('/VC-1')).status).toBe(200)
-  expect([tokens.fetches.length, tokens.reads.length]).toEqual([1, 0])
-  const read = gateway.reads.map(({ path }) => path)
-  expect([gateway.fetches.length, read]).toEqual([0, [`${CARDS}/VC-1`]])
 })
 
 it('an answer that never ends is cut off by the time-out of the whole call', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
+import { makeGate } from '../../support/gate.ts'
 import { startTestService } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -45,18 +46,15 @@ describe('with METRICS_PORT', () => {
   it('the listener of the metrics closes last', async () => {
     const settings = { METRICS_PORT: '0', ROLE: 'web' }
     const service = await startTestService(rig.database, rig.sandbox.url, { settings })
-    let finish = () => {}
-    const held = new Promise<void>((resolve) => {
-      finish = resolve
-    })
+    const work = makeGate()
     // The service is still busy with its last notifications.
-    service.ctx.inbox.drain = () => held
+    service.ctx.inbox.drain = () => work.opened
     const stopped = service.stop()
     await expect(fetch(`${service.url}/healthz`)).rejects.toThrow()
     expect(await status(`${service.metricsUrl}/healthz`)).toBe(200)
     expect(await status(`${service.metricsUrl}/readyz`)).toBe(503)
     expect(await status(`${service.metricsUrl}/metrics`)).toBe(200)
-    finish()
+    work.open()
     await stopped
     await expect(fetch(`${service.metricsUrl}/healthz`)).rejects.toThrow()
   })

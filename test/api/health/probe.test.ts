@@ -1,23 +1,13 @@
-import { execFile } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
-import { describe, expect, it } from 'vitest'
-import { z } from 'zod'
+import { describe, expect, inject, it } from 'vitest'
 import { askHealth, readHealthUrl } from '../../../src/health/ask-health.ts'
 import { serve } from '../../support/gateway.ts'
 import { pickPort } from '../../support/ports.ts'
-
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const Failed = z.object({ code: z.number(), stdout: z.string(), stderr: z.string() })
+import { runNode } from '../../support/process.ts'
 
 /** Runs the health check as the image does. */
 async function probe(env: Record<string, string>, ...args: string[]) {
-  const command = ['--import', 'tsx', 'src/health/probe.ts', ...args]
-  const options = { cwd: ROOT, env: { PATH: process.env.PATH, ...env } }
-  return promisify(execFile)(process.execPath, command, options).then(
-    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-    (error: unknown) => Failed.parse(error),
-  )
+  const { ended, output } = runNode([inject('programs').probe, ...args], env)
+  return { code: await ended, ...output() }
 }
 
 describe('the health check of the image', () => {
@@ -58,7 +48,7 @@ describe('the health check of the image', () => {
     const { hostname: HOST, port: PORT } = new URL(url)
     expect(await probe({ HOST, PORT })).toMatchObject({
       code: 0,
-      stdout: `${url}/readyz: 200 {}\n`,
+      out: `${url}/readyz: 200 {}\n`,
     })
     expect(await probe({ HOST, PORT }, '/healthz')).toMatchObject({ code: 0 })
     expect(seen.map(({ path }) => path)).toEqual(['/readyz', '/healthz'])
@@ -68,15 +58,15 @@ describe('the health check of the image', () => {
     const port = await pickPort()
     expect(await probe({ HOST: '0.0.0.0', PORT: port })).toMatchObject({
       code: 1,
-      stdout: expect.stringContaining(`http://127.0.0.1:${port}/readyz: no answer (`),
+      out: expect.stringContaining(`http://127.0.0.1:${port}/readyz: no answer (`),
     })
     expect(await probe({}, '/metrics')).toMatchObject({
       code: 2,
-      stderr: 'usage: probe.js [/readyz|/healthz]\n',
+      err: 'usage: probe.js [/readyz|/healthz]\n',
     })
     expect(await probe({ PORT: 'x' })).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('PORT must'),
+      err: expect.stringContaining('PORT must'),
     })
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { expectProblem, seedTransaction, withKey } from '../../support/api.ts'
+import { expectProblem, seedGone, seedTransaction, withKey } from '../../support/api.ts'
 import { postIpn, signIpn, startTestService } from '../../support/service.ts'
 import { makeTransaction, notifyOf } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -96,17 +96,7 @@ describe('metrics', () => {
       await seedTransaction(rig.database, { transactionId, dueAt })
     }
     // Of an account that left the settings, about which nobody asks.
-    const { sql } = rig.database
-    await sql`insert into merchant_accounts (merchant_code) values ('GONE01')`
-    await seedTransaction(rig.database, {
-      transactionId: 'T-GONE',
-      merchantCode: 'GONE01',
-      dueAt: new Date(Date.now() - 90 * 60_000).toISOString(),
-    })
-    onTestFinished(async () => {
-      await sql`delete from transactions where merchant_code = 'GONE01'`
-      await sql`delete from merchant_accounts where merchant_code = 'GONE01'`
-    })
+    await seedGone(rig.database, 90)
     expect(await measure('sync_due')).toBe(2)
     const lagS = await measure('sync_lag_seconds')
     expect(lagS).toBeGreaterThanOrEqual(3600)

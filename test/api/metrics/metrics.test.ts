@@ -2,8 +2,10 @@ import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { listPasses } from '../../../src/background.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
+import { expectProblem } from '../../support/api.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
 import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
+import { makeTransaction, notifyOf } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { type Family, readExposition, type Sample } from './exposition.ts'
@@ -173,7 +175,7 @@ describe('after a payment', () => {
 })
 
 describe('while the database is unreachable', () => {
-  it('it is not ready, and says so soon; no number is stale, failing loops record no new round, and it recovers', async () => {
+  it('it is not ready, and says so soon; it acknowledges nothing, no number is stale, failing loops record no new round, and it recovers', async () => {
     const isReady = async () => (await rig.api('/readyz')).status === 200
     const isFailedRound = z.looseObject({ work: z.literal('rounds') })
     const logged = vi.spyOn(rig.service.ctx.log, 'debug')
@@ -190,11 +192,18 @@ describe('while the database is unreachable', () => {
       for (let n = 0; n < 5; n += 1) {
         const asked = performance.now()
         expect(await isReady()).toBe(false)
-        expect((await postIpn(rig.service.url, notification)).status).toBe(500)
+        const refused = await postIpn(rig.service.url, notification)
+        expect(refused).toMatchObject({ status: 500, answer: { respcode: 1 } })
         expect(performance.now() - asked).toBeLessThan(5_000)
       }
       expect((await rig.api('/healthz')).status).toBe(200)
+      for (const path of ['/v1/transactions/T-AWAY', '/v1/payments', '/v1/refunds']) {
+        const away = await rig.api(path)
+        expect(away.headers.get('retry-after')).toBe('1')
+        await expectProblem(away, 503, 'unavailable')
+      }
       const families = await readMetrics()
+      expect(read(families, 'ipn_received_total', { verdict: 'store_failed' })).toEqual([5])
       for (const name of ['sync_due', 'sync_lag_seconds'])
         expect(read(families, name)).toEqual([NaN])
       for (const name of ['refunds', 'refund_age_seconds']) {
@@ -212,7 +221,11 @@ describe('while the database is unreachable', () => {
     const isBack = async () => read(await readMetrics(), 'database_up')[0] === 1
     await waitUntil(isBack, { what: 'the database again' })
     await waitUntil(isReady, { what: 'ready again' })
-    const { status } = await postIpn(rig.service.url, signIpn({ svc_TransactionID: 'T-AFTER' }))
-    expect(status).toBe(200)
+    await makeTransaction(rig, 'T-AWAY')
+    await notifyOf(rig, 'T-AWAY')
+    expect(await rig.transaction('T-AWAY', '?wait=20')).toMatchObject({
+      state: 'paid',
+      ipnCount: 1,
+    })
   })
 })

@@ -10,9 +10,9 @@ export const COMMAND_LINE: readonly Guard[] = [
     file: 'src/cli/database.ts',
     text: '    return await whileSought(keys, open)\n',
     mutation: '    throw error\n',
-    test: 'test/process/cli/lost-key.test.ts',
+    test: 'test/process/cli/export.test.ts',
     claim: 'what is sealed under a data key that is lost does not end the export of events',
-    control: 'a list in which nothing is sealed is exported as well',
+    control: 'needs the key of the service for what is encrypted, and for nothing else',
   },
   {
     file: 'src/cli/database.ts',

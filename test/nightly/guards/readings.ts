@@ -21,7 +21,7 @@ export const READINGS: readonly Guard[] = [
     mutation: ') as s order by merchant_code, transaction_id desc\n',
     test: 'test/races/wake.test.ts',
     claim: 'the intake locks rows in the order of their keys, so that batches never deadlock',
-    control: 'a worker in another process finds due transactions also without a NOTIFY',
+    control: 'the intake wakes the sync once per commit, however many notifications share it',
   },
   {
     file: 'src/ipn/store.ts',

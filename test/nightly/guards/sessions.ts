@@ -28,7 +28,8 @@ export const SESSIONS: readonly Guard[] = [
     test: 'test/process/postgres/tls.test.ts',
     claim:
       'a short statement sent on a connection that breaks at that moment does not corrupt its next session',
-    control: 'a server that closes the connection without an answer counts as unavailable',
+    control:
+      'a server that answers "goodbye" costs the pool no connection: it works once the server does',
   },
   {
     file: 'src/platform/postgres/guard.ts',

@@ -2,18 +2,18 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { join } from 'node:path'
 import { beforeAll, expect, it, onTestFinished } from 'vitest'
-import { migrateDatabase } from '../../../src/db/migrate.ts'
 import { loadMigrations } from '../../../src/db/migration-state.ts'
 import { readPackageMajor } from '../../../src/platform/postgres/embedded-binaries.ts'
+import { seedGone } from '../../support/api.ts'
 import { makeAuthority } from '../../support/certificates.ts'
 import { Report, runCli, spawnCli } from '../../support/cli.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { makeFolder } from '../../support/embedded.ts'
 import { listen } from '../../support/gateway.ts'
-import { pickPort } from '../../support/ports.ts'
-import { ask, findPrograms, prepareServer } from '../../support/postgres-server.ts'
+import { forgetNewest } from '../../support/migrations.ts'
 import { createMessageReader } from '../../support/postgres-wire.ts'
 import { settingsFor } from '../../support/process.ts'
+import { MERCHANT } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 
 const rig = useRig()
@@ -68,12 +68,7 @@ it('names a database that is not there, and an encryption key of another one', a
 })
 
 it('names a schema that is older, and the command for it, and examines nothing else', async () => {
-  const { sql } = rig.database
-  const [newest] = await sql`
-    delete from migrations
-    where created_at = (select max(created_at) from migrations)
-    returning hash, created_at::float8`
-  onTestFinished(async () => void (await sql`insert into migrations ${sql({ ...newest })}`))
+  onTestFinished(await forgetNewest(rig.database))
   const before = (await loadMigrations()).at(-2)
   expect(await sick()).toEqual([
     {
@@ -153,14 +148,7 @@ it('names an index and a constraint that are missing, and where to find them', a
 })
 
 it('names an account that was removed while work of it waits', async () => {
-  const { sql } = rig.database
-  await sql`insert into merchant_accounts (merchant_code) values ('GONE01')`
-  await sql`
-    insert into transactions (merchant_code, transaction_id, due_at) values ('GONE01', 'T-GONE', now() - interval '1 hour')`
-  onTestFinished(async () => {
-    await sql`delete from transactions where merchant_code = 'GONE01'`
-    await sql`delete from merchant_accounts where merchant_code = 'GONE01'`
-  })
+  await seedGone(rig.database, 60)
   const found = await sick()
   expect(found).toContainEqual(
     expect.objectContaining({ id: 'accounts', finding: expect.stringContaining('GONE01') }),
@@ -170,7 +158,7 @@ it('names an account that was removed while work of it waits', async () => {
 
 it('names what has been waiting for too long, and claims of a process that died', async () => {
   const { sql } = rig.database
-  const { merchantCode } = { merchantCode: 'UFLIYL' }
+  const { merchantCode } = MERCHANT
   await sql`
     insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, at)
     values (${merchantCode}, 'T-OLD', 'payment_missing', 'a', 'b', now() - interval '3 days')`
@@ -217,39 +205,6 @@ it('names wake-ups that do not arrive, as behind a pooler in transaction mode', 
       severity: 'warning',
       finding: expect.stringContaining('did not arrive within 2 s'),
       action: expect.stringContaining('pooler in session mode'),
-    },
-  ])
-})
-
-it('names a standby that every commit waits for, and one that was given instead of the primary', async () => {
-  const folder = makeFolder()
-  const server = prepareServer(findPrograms(folder), folder, Number(await pickPort()))
-  onTestFinished(() => server.stop())
-  await server.create()
-  await server.start()
-  await migrateDatabase(server.url)
-  const errors = async () =>
-    (await sick({ DATABASE_URL: server.url })).filter(({ severity }) => severity === 'error')
-  await ask(server.url, "alter system set synchronous_standby_names = 'absent'")
-  await ask(server.url, 'select pg_reload_conf()')
-  expect(await errors()).toEqual([
-    {
-      id: 'standby',
-      severity: 'error',
-      finding: expect.stringContaining('every commit waits'),
-      action: expect.stringMatching(/^start the standby, or empty synchronous_standby_names/),
-    },
-  ])
-
-  await server.stop()
-  writeFileSync(join(server.data, 'standby.signal'), '')
-  await server.start()
-  expect(await errors()).toEqual([
-    {
-      id: 'database',
-      severity: 'error',
-      finding: 'No server of DATABASE_URL accepts writes (25006)',
-      action: expect.stringMatching(/^promote a standby, or add the primary/),
     },
   ])
 })

@@ -272,6 +272,27 @@ it('needs the key of the service for what is encrypted, and for nothing else', a
   expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('DATA_ENCRYPTION_KEY') })
 })
 
+describe('what is sealed under a data key that is lost', () => {
+  beforeAll(async () => {
+    const { sql } = rig.database
+    const lost = Buffer.alloc(8, 9)
+    await sql`update refunds set receiver_shown = overlay(receiver_shown placing ${lost} from 5 for 8)`
+    await sql`
+      update events set data = replace(data::text, data -> 'receiver' ->> 'sealed', translate(encode(
+        overlay(decode(data -> 'receiver' ->> 'sealed', 'base64') placing ${lost} from 5 for 8), 'base64'), E'\\n', ''))::json
+      where type = 'refund.created'`
+  })
+
+  it.each(['events', 'refunds'])('does not end the export of %s', async (list) => {
+    expect(await run(list, '--format', 'jsonl')).toMatchObject({ code: 0 })
+  })
+
+  it('does not end a story', async () => {
+    const shown = await runCli(['show', 'T-000001', '--json'], environment())
+    expect(shown).toMatchObject({ code: 0 })
+  })
+})
+
 describe('events', () => {
   const listIds = async () => {
     const { code, out, err } = await run('events', '--format', 'jsonl')

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { migrateDatabase } from '../../../src/db/migrate.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { runCli } from '../../support/cli.ts'
-import { createTestDatabase } from '../../support/database.ts'
+import { createOwnDatabase } from '../../support/database.ts'
 import { makeFolder, startHere } from '../../support/embedded.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -107,7 +107,6 @@ it('a revoked key is refused from the next write on, and a second revocation is 
   expect(await keys('revoke', 'revoked')).toMatchObject({ code: 0, err: '' })
   await expectProblem(await use(key), 401, 'unauthenticated')
   expect((await keys('revoke', id)).out).toContain('was already revoked')
-  expect((await keys('rotate', id)).err).toContain('expired or revoked')
   expect(await findListed(id)).toMatchObject({ state: 'revoked' })
 })
 
@@ -126,8 +125,8 @@ it('the list shows where a key comes from, when and from where it was last used,
   expect(err).toContain(`warning: used ends at `)
   expect(err).toContain(`keys rotate ${id}`)
   expect(out).toMatch(/first .+ setting /)
-  const { body } = await readMetric()
-  expect(body).toMatch(/^api_keys_expiring [1-9]\d*$/m)
+  const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
+  expect(metrics).toMatch(/^api_keys_expiring [1-9]\d*$/m)
   const successor = Rotated.parse(JSON.parse((await keys('rotate', id, '--json')).out))
   expect(await findListed(successor.id)).toMatchObject({
     origin: 'rotation',
@@ -135,8 +134,6 @@ it('the list shows where a key comes from, when and from where it was last used,
   })
   expect((await keys('list')).err).not.toContain(`keys rotate ${id}`)
 })
-
-const readMetric = async () => ({ body: await (await fetch(`${rig.service.url}/metrics`)).text() })
 
 it('a key bound to networks is refused from others, behind a proxy or not, with an entry in the audit log', async () => {
   const { id, key } = await make('bound', '--network', '192.0.2.0/24', '--network', '2001:db8::/32')
@@ -186,43 +183,27 @@ it('a key is created with caps by currency, which its successor keeps', async ()
 })
 
 describe('a command that cannot run prints one line with exit code 2, and changes nothing', () => {
-  const create = ['create', 'x', '--merchant', '*', '--scopes', 'ops']
+  const create = 'create x --merchant * --scopes ops'
   it.each([
-    ['no scopes', ['create', 'x', '--merchant', '*'], /--scopes <value>' not specified/],
-    ['no account', ['create', 'x', '--scopes', 'all'], /--merchant <value>' not specified/],
-    ['an unknown scope', [...create, '--scopes', 'ops,gods'], /some of payments:read,/],
+    ['no scopes', 'create x --merchant *', /--scopes <value>' not specified/],
+    ['no account', 'create x --scopes all', /--merchant <value>' not specified/],
+    ['an unknown scope', `${create},gods`, /some of payments:read,/],
     [
       'an unknown account',
-      [...create, '--merchant', 'NOBODY'],
+      'create x --scopes ops --merchant NOBODY',
       /unknown merchant account NOBODY; known accounts: UFLIYL/,
     ],
-    ['a cap of nothing', [...create, '--refund-max', '0'], /It must be an amount like 500000/],
-    [
-      'a cap of a currency twice',
-      [...create, '--refund-max', 'VND:1,VND:2'],
-      /It must be an amount/,
-    ],
-    [
-      'a cap of nothing in a currency',
-      [...create, '--refund-max', 'VND:0'],
-      /It must be an amount/,
-    ],
-    ['a cap too exact', [...create, '--refund-daily-max', '0.00001'], /It must be an amount/],
-    ['no rate', [...create, '--rate', '0'], /It must be a whole number/],
-    [
-      'an expiry in the past',
-      [...create, '--expires', '2020-01-01T00:00:00Z'],
-      /It is in the past/,
-    ],
-    [
-      'an expiry that is not a time',
-      [...create, '--expires', 'soon'],
-      /It must be a duration like 90d/,
-    ],
-    ['the name of the demo', ['create', 'demo', ...create.slice(2)], /other than demo/],
+    ['a cap of nothing', `${create} --refund-max 0`, /It must be an amount like 500000/],
+    ['a cap of a currency twice', `${create} --refund-max VND:1,VND:2`, /It must be an amount/],
+    ['a cap of nothing in a currency', `${create} --refund-max VND:0`, /It must be an amount/],
+    ['a cap too exact', `${create} --refund-daily-max 0.00001`, /It must be an amount/],
+    ['no rate', `${create} --rate 0`, /It must be a whole number/],
+    ['an expiry in the past', `${create} --expires 2020-01-01T00:00:00Z`, /It is in the past/],
+    ['an expiry that is no time', `${create} --expires soon`, /It must be a duration like 90d/],
+    ['the name of the demo', create.replace('x', 'demo'), /other than demo/],
   ])('%s', async (_, args, words) => {
     const before = await rig.database.sql`select count(*) from actors`
-    const { code, out, err } = await keys(...args)
+    const { code, out, err } = await keys(...args.split(' '))
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err.trimEnd()).toMatch(words)
     expect(err.trimEnd().split('\n')).toHaveLength(1)
@@ -232,7 +213,7 @@ describe('a command that cannot run prints one line with exit code 2, and change
 
   it('a missing, unreachable, refusing, empty or invalid database', async () => {
     const list = (env: Record<string, string>) => runCli(['keys', 'list'], env)
-    const empty = await createTestDatabase({ empty: true })
+    const empty = await createOwnDatabase({ empty: true })
     const refusing = new URL(rig.database.url)
     refusing.pathname = '/nothing_here'
     const tries = [
@@ -244,7 +225,6 @@ describe('a command that cannot run prints one line with exit code 2, and change
     ]
     // Only a wrong setting is a wrong use: of any other database the command may be right.
     const codes = [1, 1, 1, 1, 2]
-    await empty.drop()
     const words = [
       /^error: there is no database in DATA_DIR; start the service once .*, or set DATABASE_URL\n$/,
       /^error: The database at DATABASE_URL is unreachable \(\w+\): check its address .*\n$/,

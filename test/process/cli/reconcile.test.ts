@@ -1,5 +1,5 @@
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { seedTransaction } from '../../support/api.ts'
+import { describe, expect, it } from 'vitest'
+import { seedGone } from '../../support/api.ts'
 import { payQuietly, seedPaid } from '../../support/ask.ts'
 import { runCli } from '../../support/cli.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -56,12 +56,7 @@ describe('reconcile', () => {
 
   it('skips an account that left the settings, says so, and ends', async () => {
     const { sql, url } = rig.database
-    await sql`insert into merchant_accounts (merchant_code) values ('GONE01')`
-    await seedTransaction(rig.database, { transactionId: 'T-GONE', merchantCode: 'GONE01' })
-    onTestFinished(async () => {
-      await sql`delete from transactions where merchant_code = 'GONE01'`
-      await sql`delete from merchant_accounts where merchant_code = 'GONE01'`
-    })
+    await seedGone(rig.database)
     const env = {
       DATABASE_URL: url,
       GATEWAY_MERCHANT_CODE: 'UFLIYL',

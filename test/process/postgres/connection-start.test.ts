@@ -2,15 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { expect, it, onTestFinished } from 'vitest'
 import { withKey } from '../../support/api.ts'
 import { startClosingServer } from '../../support/closing-server.ts'
-import { borrowDatabase, holdLocks } from '../../support/database.ts'
+import { holdLocks } from '../../support/database.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { runMain, settingsFor, startServiceProcess } from '../../support/process.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
+
+const database = useTestDatabase()
 
 // The driver rejects a promise that no caller can catch if it is cut off while it reads the array types.
 it('a connection cut off while it is opened, at whichever answer, does not end the process', async () => {
-  const database = await borrowDatabase()
-  onTestFinished(() => database.release())
   const proxy = await startDatabaseProxy(database.url)
   onTestFinished(() => proxy.stop())
   const service = await startServiceProcess({
@@ -45,8 +46,6 @@ it('a connection cut off while it is opened, at whichever answer, does not end t
 })
 
 it('a connection that the server is too slow to open does not end the process', async () => {
-  const database = await borrowDatabase()
-  onTestFinished(() => database.release())
   const service = await startServiceProcess({
     ...settingsFor(database.url, 'http://127.0.0.1:9'),
     LOG_LEVEL: 'debug',
@@ -95,8 +94,6 @@ it.each([
     /^The user of DATABASE_URL may not do what the start needs \(42501, .+\): .+\n$/,
   ],
 ])('a start with a role %s says so in one line, and ends', async (_, limit, expected) => {
-  const database = await borrowDatabase()
-  onTestFinished(() => database.release())
   const role = `limited_${randomUUID().replaceAll('-', '')}`
   await database.sql.unsafe(`create role ${role} login password 'x' ${limit}`)
   onTestFinished(async () => {

@@ -8,6 +8,7 @@ import {
   runPipelined,
 } from '../../../src/platform/postgres/transaction.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
+import { makeGate } from '../../support/gate.ts'
 import { hurry } from '../../support/hurry.ts'
 import { useOwnDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -75,15 +76,12 @@ describe('a session that the server ends', () => {
     await database.sql`truncate stored`
     const refused: string[] = []
     const note = (error: { code: string }) => void refused.push(error.code)
-    let goOn = () => {}
-    const isNextOpen = new Promise<void>((resolve) => {
-      goOn = resolve
-    })
+    const next = makeGate()
     const dead = runInTransaction(sql, async (tx) => {
       await tx`insert into stored values (1)`
       await tx`select 'dies' from pg_sleep(60)`.catch(note)
       await tx`insert into stored values (2)`.catch(note)
-      await isNextOpen
+      await next.opened
       await tx`insert into stored values (3)`.catch(note)
       await tx`commit`.catch(note)
     })
@@ -93,7 +91,7 @@ describe('a session that the server ends', () => {
     // Units of work wait behind the dead one; the driver's own transactions do not.
     const other = sql.begin(async (tx) => {
       await tx`insert into stored values (4)`
-      goOn()
+      next.open()
       await ended
       throw new Error('this one is rolled back')
     })

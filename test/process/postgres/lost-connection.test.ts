@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { makeAuthority } from '../../support/certificates.ts'
-import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
+import { useOwnDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { startEveryConnection } from './connections.ts'
 
@@ -16,12 +16,8 @@ const PADDING = 'x'.repeat(2_000)
 /** A connection that cannot start its session times out after 5 s; nothing else takes this long (ms). */
 const STUCK_MS = 4_500
 
-let database: OwnDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-  await database.sql`create table stored (n int)`
-})
-afterAll(() => database.drop())
+const database = useOwnDatabase()
+beforeAll(async () => void (await database.sql`create table stored (n int)`))
 
 it.each([
   ['in the clear', 'disable'],

@@ -6,20 +6,13 @@ import { openPool } from '../../../src/platform/postgres/pool.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { startClosingServer } from '../../support/closing-server.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
+import { makeGate } from '../../support/gate.ts'
 import { startProxyTo } from '../../support/tcp-proxy.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { startEveryConnection } from './connections.ts'
 
 const database = useTestDatabase()
-
-function createSignal() {
-  let give = () => {}
-  const given = new Promise<void>((resolve) => {
-    give = resolve
-  })
-  return { given, give }
-}
 
 it('a server that vanished without closing anything fails what waits for it, and the pool recovers', async () => {
   const proxy = await startProxyTo(database.url)
@@ -160,11 +153,11 @@ it('a pool keeps its size when some connections fail while others open', async (
   proxy.alter = (answer) => answer
   for (const [client, bytes] of held) if (client !== first?.[0]) client.write(bytes)
   // Two units of work meet: each goes on once the other has begun.
-  const begun = [createSignal(), createSignal()] as const
+  const begun = [makeGate(), makeGate()] as const
   const meet = (own: 0 | 1) =>
     run(async () => {
-      begun[own].give()
-      await begun[1 - own]?.given
+      begun[own].open()
+      await begun[1 - own]?.opened
     })
   await expect(Promise.all([meet(0), meet(1)])).resolves.toHaveLength(2)
 })

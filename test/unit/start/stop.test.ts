@@ -1,6 +1,7 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { createParts, createStop, type Part } from '../../../src/start/start.ts'
+import { makeGate } from '../../support/gate.ts'
 
 afterEach(() => {
   vi.useRealTimers()
@@ -50,10 +51,7 @@ it('a process that was never ready does not drain', async () => {
 
 it('a part that is started after the stop began, or after it ended, is stopped as well', async () => {
   const stopped: string[] = []
-  let release = () => {}
-  const gate = new Promise<void>((resolve) => {
-    release = resolve
-  })
+  const gate = makeGate()
   const parts = createParts()
   const part = (name: string, until?: Promise<void>): Part => ({
     async stop() {
@@ -61,10 +59,10 @@ it('a part that is started after the stop began, or after it ended, is stopped a
       stopped.push(name)
     },
   })
-  parts.add(part('database', gate))
+  parts.add(part('database', gate.opened))
   const stop = parts.stop()
   parts.add(part('gateway'))
-  release()
+  gate.open()
   await stop
   expect(stopped).toEqual(['database', 'gateway'])
   parts.add(part('service'))

@@ -6,6 +6,7 @@ import {
   type WorkerLoopOptions,
   type WorkerRound,
 } from '../../../../src/platform/concurrency/worker-loop.ts'
+import { makeGate } from '../../../support/gate.ts'
 import { keepLog } from '../../../support/sync.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
 
@@ -34,15 +35,6 @@ function run(begin: WorkerLoopOptions['begin'], idleMs = async () => FOREVER) {
   return { loop, errors, stop: () => stopping.abort(), rounds: () => rounds }
 }
 
-/** A promise that the test ends. */
-function hold(): { promise: Promise<void>; end(): void } {
-  let end = () => {}
-  const promise = new Promise<void>((resolve) => {
-    end = resolve
-  })
-  return { promise, end: () => end() }
-}
-
 const reach = (rounds: () => number, n: number) =>
   waitUntil(() => rounds() >= n, { what: `round ${n}` })
 
@@ -55,13 +47,13 @@ it('begins a round at once, sleeps when it found nothing, and begins again when 
 })
 
 it('a wake during a round is not lost: another round follows', async () => {
-  const held = hold()
+  const held = makeGate()
   const { loop, rounds } = run(async () => {
-    await held.promise
+    await held.opened
     return NOTHING
   })
   loop.wake()
-  held.end()
+  held.open()
   await reach(rounds, 2)
 })
 
@@ -76,41 +68,22 @@ it('a wake while it determines how long to sleep is not lost either', async () =
   await reach(rounds, 2)
 })
 
-it('begins the next round before the work of the last one has finished', async () => {
-  const work = hold()
-  const left = [{ count: 1, finished: work.promise }]
-  const { rounds, errors } = run(async () => left.pop() ?? NOTHING)
-  await reach(rounds, 2)
-  work.end()
-  expect(errors()).toEqual([])
-})
-
-it('logs a round that throws, and continues', async () => {
-  const left = [new Error('no database')]
-  const { rounds, errors } = run(async () => {
-    const error = left.pop()
-    if (error) throw error
-    return NOTHING
-  })
-  await reach(rounds, 2)
-  expect(errors()).toMatchObject([{ loop: 'test', err: { message: 'no database' } }])
-})
-
-it('logs a round whose work is rejected, and continues', async () => {
-  const left = [Promise.resolve(), Promise.reject(new Error('the claims are lost'))]
-  const { loop, stop, rounds, errors } = run(async () => {
-    const finished = left.pop()
-    return finished ? { count: 1, finished } : NOTHING
-  })
-  await reach(rounds, 3)
-  expect(errors()).toMatchObject([{ loop: 'test', err: { message: 'the claims are lost' } }])
-  stop()
-  await loop.stopped
+it.each<[string, () => Promise<WorkerRound>]>([
+  ['that throws', () => Promise.reject(new Error('planted'))],
+  [
+    'whose work is rejected',
+    async () => ({ count: 1, finished: Promise.reject(new Error('planted')) }),
+  ],
+])('logs a round %s, and continues', async (_, fail) => {
+  const left = [fail]
+  const { rounds, errors } = run(async () => (await left.pop()?.()) ?? NOTHING)
+  await waitUntil(() => rounds() >= 2 && errors().length > 0, { what: 'the next round' })
+  expect(errors()).toMatchObject([{ loop: 'test', err: { message: 'planted' } }])
 })
 
 it('stops at once while it sleeps, begins no more rounds, and waits for running work', async () => {
-  const work = hold()
-  const left = [{ count: 1, finished: work.promise }]
+  const work = makeGate()
+  const left = [{ count: 1, finished: work.opened }]
   const { loop, stop, rounds } = run(async () => left.pop() ?? NOTHING)
   await reach(rounds, 2)
   stop()
@@ -121,7 +94,7 @@ it('stops at once while it sleeps, begins no more rounds, and waits for running 
   })
   await new Promise((resolve) => setImmediate(resolve))
   expect(stopped).toBe(false)
-  work.end()
+  work.open()
   await loop.stopped
   expect(rounds()).toBe(before)
 })
@@ -164,10 +137,10 @@ it('tells of a start, and of each healthy round', async () => {
 
 it('a pass that fails, and one that hangs, delay no other', async () => {
   let rounds = 0
-  const hung = hold()
+  const hung = makeGate()
   const { errors, stop } = await start([
     { name: 'failing', begin: () => Promise.reject(new Error('planted')), idleMs },
-    { name: 'hanging', begin: () => hung.promise.then(() => NOTHING), idleMs },
+    { name: 'hanging', begin: () => hung.opened.then(() => NOTHING), idleMs },
     {
       name: 'working',
       begin: async () => {
@@ -179,7 +152,7 @@ it('a pass that fails, and one that hangs, delay no other', async () => {
   ])
   await waitUntil(() => rounds === 3, { what: 'the rounds of the pass behind them' })
   expect(errors()[0]?.msg).toContain('failing')
-  hung.end()
+  hung.open()
   await stop()
 })
 

@@ -1,26 +1,13 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import type { Service } from '../../../../src/service.ts'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { expectProblem, withKey } from '../../../support/api.ts'
-import {
-  type BorrowedDatabase,
-  borrowDatabase,
-  createTestDatabase,
-} from '../../../support/database.ts'
+import { createOwnDatabase } from '../../../support/database.ts'
 import { KEY, signIpn, startTestService } from '../../../support/service.ts'
+import { useRig } from '../../../support/use-started.ts'
 
-let database: BorrowedDatabase
-let service: Service
-beforeAll(async () => {
-  database = await borrowDatabase()
-  service = await startTestService(database, 'http://127.0.0.1:1', { settings: { ROLE: 'web' } })
-})
-afterAll(async () => {
-  await service.stop()
-  await database.release()
-})
+const rig = useRig({ settings: { ROLE: 'web' } })
 
 const PROTECTION = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
@@ -69,7 +56,7 @@ it.each(KINDS)(
   '%i of %s has the security headers and the request id that was sent',
   async (status, path, init = {}) => {
     const headers = { ...Object.fromEntries(new Headers(init.headers)), 'x-request-id': 'mine-1' }
-    const response = await fetch(service.url + path, { ...init, headers })
+    const response = await fetch(rig.service.url + path, { ...init, headers })
     expect(response.status).toBe(status)
     if (status === 405 && path === '/healthz') {
       expect(response.headers.get('allow')).toBe('GET, HEAD')
@@ -91,7 +78,7 @@ it.each(KINDS)(
 it('a request id that is sent twice, or unfit for a log, is replaced by a new one', async () => {
   const answered = await new Promise((resolve, reject) => {
     const headers = { 'x-request-id': ['a', 'b'] }
-    request(`${service.url}/healthz`, { headers }, (response) => {
+    request(`${rig.service.url}/healthz`, { headers }, (response) => {
       response.resume()
       resolve(response.headers['x-request-id'])
     })
@@ -100,7 +87,9 @@ it('a request id that is sent twice, or unfit for a log, is replaced by a new on
   })
   expect(answered).toMatch(/^[0-9a-f-]{36}$/)
   for (const unfit of ['has spaces', 'a"b', 'x'.repeat(256)]) {
-    const response = await fetch(`${service.url}/healthz`, { headers: { 'x-request-id': unfit } })
+    const response = await fetch(`${rig.service.url}/healthz`, {
+      headers: { 'x-request-id': unfit },
+    })
     expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
   }
 })
@@ -112,14 +101,18 @@ it.each([
   ['/v1/transactions/T-1?wait=0', 'shop.1'],
 ])('the address %s at the host %s is refused with a problem', async (path, host) => {
   const answered = await new Promise<Response>((resolve, reject) => {
-    request(service.url, { path, headers: { ...withKey().headers, host } }, async (response) => {
-      const { statusCode: status = 0, headers } = response
-      const pairs = Object.entries(headers).map(([name, value]): [string, string] => [
-        name,
-        `${value}`,
-      ])
-      resolve(new Response(await text(response), { status, headers: pairs }))
-    })
+    request(
+      rig.service.url,
+      { path, headers: { ...withKey().headers, host } },
+      async (response) => {
+        const { statusCode: status = 0, headers } = response
+        const pairs = Object.entries(headers).map(([name, value]): [string, string] => [
+          name,
+          `${value}`,
+        ])
+        resolve(new Response(await text(response), { status, headers: pairs }))
+      },
+    )
       .on('error', reject)
       .end()
   })
@@ -128,38 +121,34 @@ it.each([
 })
 
 it('no response shows a stack trace, a path or a statement, whatever fails inside; the log has it in full', async () => {
-  const broken = await createTestDatabase()
+  const broken = await createOwnDatabase()
   const other = await startTestService(broken, 'http://127.0.0.1:1', { settings: { ROLE: 'web' } })
+  onTestFinished(() => other.stop())
   const logged = vi.spyOn(other.ctx.log, 'error')
-  try {
-    await broken.sql`alter table payments rename to lost`
-    await broken.sql`alter table ipn_events rename to lost_too`
-    const answers = [
-      await fetch(`${other.url}/v1/payments`, withKey(KEY, { 'x-request-id': 'own-1' })),
-      await fetch(`${other.url}/v1/transactions`, withKey()),
-      await fetch(`${other.url}/v1/payments/P-1/refunds`, {
-        method: 'POST',
-        ...withKey(KEY, { 'idempotency-key': 'k' }),
-      }),
-      await fetch(`${other.url}/ipn`, { method: 'POST', headers: json, body: SIGNED }),
-    ]
-    await broken.shutOut()
-    answers.push(await fetch(`${other.url}/v1/payments`, withKey()))
-    await broken.letIn()
-    expect(answers.map(({ status }) => status)).toEqual([500, 500, 500, 500, 503])
-    const err = expect.objectContaining({ message: expect.stringContaining('payments') })
-    expect(logged).toHaveBeenCalledWith(
-      expect.objectContaining({ requestId: 'own-1', path: '/v1/payments', err }),
-      expect.any(String),
+  await broken.sql`alter table payments rename to lost`
+  await broken.sql`alter table ipn_events rename to lost_too`
+  const answers = [
+    await fetch(`${other.url}/v1/payments`, withKey(KEY, { 'x-request-id': 'own-1' })),
+    await fetch(`${other.url}/v1/transactions`, withKey()),
+    await fetch(`${other.url}/v1/payments/P-1/refunds`, {
+      method: 'POST',
+      ...withKey(KEY, { 'idempotency-key': 'k' }),
+    }),
+    await fetch(`${other.url}/ipn`, { method: 'POST', headers: json, body: SIGNED }),
+  ]
+  await broken.shutOut()
+  answers.push(await fetch(`${other.url}/v1/payments`, withKey()))
+  await broken.letIn()
+  expect(answers.map(({ status }) => status)).toEqual([500, 500, 500, 500, 503])
+  const err = expect.objectContaining({ message: expect.stringContaining('payments') })
+  expect(logged).toHaveBeenCalledWith(
+    expect.objectContaining({ requestId: 'own-1', path: '/v1/payments', err }),
+    expect.any(String),
+  )
+  for (const answer of answers) {
+    const shown = JSON.stringify([await answer.text(), ...answer.headers])
+    expect(shown).not.toMatch(
+      /\\n *at |\.[tj]s\b|node_modules|select|relation|lost|postgres|stack/i,
     )
-    for (const answer of answers) {
-      const shown = JSON.stringify([await answer.text(), ...answer.headers])
-      expect(shown).not.toMatch(
-        /\\n *at |\.[tj]s\b|node_modules|select|relation|lost|postgres|stack/i,
-      )
-    }
-  } finally {
-    await other.stop()
-    await broken.drop()
   }
 })

@@ -1,13 +1,11 @@
 import { createConfig, lintFromString } from '@redocly/openapi-core'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Hono } from 'hono'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createApp } from '../../../../src/app.ts'
 import { REFUSALS } from '../../../../src/errors.ts'
-import type { Service } from '../../../../src/service.ts'
-import { type BorrowedDatabase, borrowDatabase } from '../../../support/database.ts'
-import { startTestService } from '../../../support/service.ts'
+import { useRig } from '../../../support/use-started.ts'
 
 const Parameter = z.looseObject({
   name: z.string(),
@@ -31,21 +29,14 @@ const Document = z.looseObject({
   paths: z.record(z.string(), z.record(z.string(), Operation)),
 })
 
-let database: BorrowedDatabase
-let service: Service
+const rig = useRig({ settings: { ROLE: 'web' } })
 let text: string
 let document: z.infer<typeof Document>
 beforeAll(async () => {
-  database = await borrowDatabase()
-  service = await startTestService(database, 'http://127.0.0.1:1', { settings: { ROLE: 'web' } })
-  const response = await fetch(`${service.url}/openapi.json`)
+  const response = await fetch(`${rig.service.url}/openapi.json`)
   expect(response.headers.get('content-type')).toBe('application/json')
   text = await response.text()
   document = Document.parse(JSON.parse(text))
-})
-afterAll(async () => {
-  await service.stop()
-  await database.release()
 })
 
 const listOperations = () =>
@@ -88,7 +79,7 @@ describe('the document', () => {
   })
 
   it('has every route that is served but pages, and no other', () => {
-    const served = createApp(service.ctx)
+    const served = createApp(rig.service.ctx)
       .routes.filter(
         ({ path, method }) =>
           method !== 'ALL' && !path.includes('*') && !/^\/(console\b|docs\b|$)/.test(path),
@@ -162,11 +153,11 @@ describe('the document', () => {
   })
 
   it("fills in other ids once they are known, as those of the demo's payment", async () => {
-    const { referenceExamples } = service.ctx
+    const { referenceExamples } = rig.service.ctx
     referenceExamples.set('paymentId', '354564703001').set('setHold.id', '354564703001')
     referenceExamples.set('orderId', 'a filter')
     const read = async () =>
-      Document.parse(await (await fetch(`${service.url}/openapi.json`)).json())
+      Document.parse(await (await fetch(`${rig.service.url}/openapi.json`)).json())
     const { paths } = await read()
     const example = (path: string, method: string, name: string) =>
       paths[path]?.[method]?.parameters.find((one) => one.name === name)?.example
@@ -214,7 +205,7 @@ describe('the document', () => {
 
   it('is served below any path, and the page with it', async () => {
     const direct = { incoming: { socket: {}, headers: {} } }
-    const outer = new Hono().route('/pay', createApp(service.ctx))
+    const outer = new Hono().route('/pay', createApp(rig.service.ctx))
     const below = await outer.request('/pay/openapi.json', {}, direct)
     expect(await below.text()).toBe(text)
     expect((await outer.request('/pay/docs', {}, direct)).status).toBe(200)
@@ -223,12 +214,12 @@ describe('the document', () => {
 
 describe('the reference', () => {
   const readReferences = async () => {
-    const page = await (await fetch(`${service.url}/docs`)).text()
+    const page = await (await fetch(`${rig.service.url}/docs`)).text()
     return [...page.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address = '']) => address)
   }
 
   it('has its own strict policy and no script or style in the page', async () => {
-    const page = await fetch(`${service.url}/docs`)
+    const page = await fetch(`${rig.service.url}/docs`)
     expect(Object.fromEntries(page.headers)).toMatchObject({
       'content-type': 'text/html; charset=UTF-8',
       'content-security-policy': expect.stringMatching(/^default-src 'none'; script-src 'self';/),
@@ -242,7 +233,7 @@ describe('the reference', () => {
     expect(references.length).toBeGreaterThan(4)
     for (const reference of references) {
       expect(reference).toMatch(/^(docs\/|openapi\.json$)/)
-      const response = await fetch(new URL(reference, `${service.url}/docs`))
+      const response = await fetch(new URL(reference, `${rig.service.url}/docs`))
       expect([response.status, (await response.arrayBuffer()).byteLength > 100]).toEqual([
         200,
         true,
@@ -263,7 +254,7 @@ describe('the reference', () => {
     'swagger-ui.css%00',
     'toString',
   ])('serves no file but its own: %s', async (name) => {
-    const response = await fetch(`${service.url}/docs/${name}`)
+    const response = await fetch(`${rig.service.url}/docs/${name}`)
     expect(response.status).toBe(404)
   })
 })

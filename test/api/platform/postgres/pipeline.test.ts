@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { type Database, openDatabase } from '../../../../src/db/client.ts'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { openDatabase } from '../../../../src/db/client.ts'
 import { isConnectionLost } from '../../../../src/platform/postgres/errors.ts'
 import {
   pipeline,
@@ -7,19 +7,14 @@ import {
   runPipelined,
 } from '../../../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../../../src/platform/postgres/types.ts'
-import { createTestDatabase, type OwnDatabase } from '../../../support/database.ts'
+import { useOwnDatabase, useStarted } from '../../../support/use-started.ts'
 
-let database: OwnDatabase
-let own: Database
-beforeAll(async () => {
-  database = await createTestDatabase()
-  own = openDatabase(database.url, 1)
-  await database.sql`create table written (x int)`
-})
-afterAll(async () => {
-  await own.close()
-  await database.drop()
-})
+const database = useOwnDatabase()
+const own = useStarted(
+  async () => openDatabase(database.url, 1),
+  (one) => one.close(),
+)
+beforeAll(async () => void (await database.sql`create table written (x int)`))
 
 /** Inserts a number, and returns those that were there before. */
 async function insert(tx: Tx, x: number): Promise<number[]> {

@@ -1,0 +1,8 @@
+/** A promise that the test resolves. */
+export function makeGate(): { opened: Promise<void>; open(): void } {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open: () => open() }
+}
