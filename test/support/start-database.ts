@@ -96,7 +96,7 @@ async function simplifyPassword(url: string): Promise<void> {
 }
 
 const SHARED_MEMORY = '/dev/shm'
-/** Room for the databases of three workers and the log before them, several times over (bytes). */
+/** Room for the databases of four workers and the log before them, several times over (bytes). */
 const ENOUGH = 3 * 1024 ** 3
 
 /**
