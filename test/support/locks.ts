@@ -59,7 +59,7 @@ export async function expectUnblocked<T>(database: TestDatabase, work: Promise<T
       }
       return ended
     },
-    { what: 'the end of the work' },
+    { what: 'the end of the work', everyMs: 5 },
   )
   return work
 }

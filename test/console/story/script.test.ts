@@ -13,6 +13,12 @@ describe('the script', () => {
   })
 })
 
+/** An open page asks every five seconds whether it has changed: here, five times a second. */
+const ASK_OFTEN = `{
+  const start = setTimeout
+  window.setTimeout = (run, ms) => start(run, ms === 5_000 ? 200 : ms)
+}`
+
 describeInBrowser('a page with scripts', () => {
   const lab = useRefundLab()
 
@@ -32,6 +38,7 @@ describeInBrowser('a page with scripts', () => {
       const { url } = lab.service
       await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url })
       await openSessionIn(context, url, visitor)
+      await context.addInitScript(ASK_OFTEN)
       const page = await context.newPage()
       const problems = watchPage(page, url)
       await page.goto(
