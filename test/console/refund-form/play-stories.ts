@@ -131,6 +131,29 @@ export function playRefundFormStories(script: boolean): void {
       expect([...first.problems, ...second.problems]).toEqual([])
     })
 
+    it('Back shows what was typed, but the account that receives the refund is asked for again', async () => {
+      const paid = await seedPaid(lab.database, { paymentMethod: 'QR' })
+      const { context } = await openAgent()
+      const { page, problems } = await openPage(context, refundPathOf(paid))
+      for (const [name, value] of Object.entries(RECEIVER)) {
+        await page.locator(`[name=${name}]`).fill(value)
+      }
+      await preparePart(page, '30')
+      await page.goBack()
+      const amount = page.getByLabel('Amount of the part')
+      await amount.waitFor()
+      // Without a script no browser gives back what it is told not to remember.
+      expect(await amount.inputValue()).toBe(script ? '30' : '')
+      for (const name of Object.keys(RECEIVER)) {
+        expect(await page.locator(`[name=${name}]`).inputValue()).toBe('')
+      }
+      const kept = JSON.stringify(await page.evaluate(() => history.state))
+      for (const value of Object.values(RECEIVER)) expect(kept).not.toContain(value)
+      await press(page, 'Preview')
+      for (const name of Object.keys(RECEIVER)) await page.locator(`#${name}-problem`).waitFor()
+      expect(problems).toEqual([])
+    })
+
     it('what was typed wrongly is corrected where the focus is', async () => {
       const paid = await seedPaid(lab.database, { paymentMethod: 'QR' })
       const { context } = await openAgent()

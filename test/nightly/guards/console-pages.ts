@@ -38,6 +38,15 @@ export const CONSOLE_PAGES: readonly Guard[] = [
       'a payment with the id P%1 gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
   },
   {
+    file: 'src/console/assets/console.js',
+    text: '&& !dataset.sensitive &&',
+    mutation: "&& dataset.sensitive !== '' &&",
+    test: 'test/console/stories.test.ts',
+    claim:
+      'the form of a refund Back shows what was typed, but the account that receives the refund is asked for again',
+    control: 'the form of a refund what was typed wrongly is corrected where the focus is',
+  },
+  {
     file: 'src/console/forms.tsx',
     text: 'evidence={isOwn ? evidence : []}',
     mutation: "evidence={isOwn || action !== '' ? evidence : []}",
