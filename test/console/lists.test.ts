@@ -1,17 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { OTHER, seedPayment, seedTransaction, TWO_ACCOUNTS } from '../support/api.ts'
 import { ask, expectTaken } from '../support/ask.ts'
-import { borrowRig } from '../support/borrow-rig.ts'
 import { addVisitor, type Visitor, visitAs } from '../support/console.ts'
 import { readText } from '../support/read-html.ts'
-import { MERCHANT, type Rig } from '../support/service.ts'
+import { MERCHANT } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 
-const file = writeMerchantsFile([MERCHANT, OTHER])
-let rig: Rig
+const rig = useRig({ settings: { ROLE: 'web', ...TWO_ACCOUNTS } })
 let operator: Visitor
 let viewer: Visitor
 beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
   const { database } = rig
   operator = await addVisitor(database, { roles: ['operator'], merchants: [MERCHANT.merchantCode] })
   viewer = await addVisitor(database)
@@ -28,10 +26,6 @@ beforeAll(async () => {
   await database.sql`
     insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
     values (${MERCHANT.merchantCode}, 'T-60', 'ipn_missing', 'paid', '<i>none</i>')`
-})
-afterAll(async () => {
-  await rig.stop()
-  file.remove()
 })
 
 async function read(path: string, who = operator, status = 200): Promise<string> {

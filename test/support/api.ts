@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect } from 'vitest'
 import { z } from 'zod'
 import { Problem } from '../../src/http/problems.ts'
@@ -8,6 +9,11 @@ import type { TestDatabase } from './database.ts'
 import { KEY, MERCHANT } from './service.ts'
 
 export const OTHER = { merchantCode: 'OTHER1', secret: 'secret-of-the-other-account' }
+
+/** The setting for the account of the tests and `OTHER`. */
+export const TWO_ACCOUNTS = {
+  MERCHANTS_FILE: fileURLToPath(new URL('../fixtures/two-accounts.json', import.meta.url)),
+}
 
 /** Writes a `MERCHANTS_FILE` with the accounts; call `remove` after the tests. */
 export function writeMerchantsFile(accounts: readonly object[]): { path: string; remove(): void } {

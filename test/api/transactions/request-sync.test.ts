@@ -1,24 +1,16 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { Transaction } from '../../../src/transactions/view.ts'
-import {
-  expectInvalid,
-  expectProblem,
-  OTHER,
-  withKey,
-  writeMerchantsFile,
-} from '../../support/api.ts'
+import { expectInvalid, expectProblem, OTHER, TWO_ACCOUNTS, withKey } from '../../support/api.ts'
 import { addKey, KEY, MERCHANT, startTestService } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
 
 const MINE = 'key-bound-to-the-first-account-0123456789'
-const file = writeMerchantsFile([MERCHANT, OTHER])
-afterAll(() => file.remove())
-const settings = { MERCHANTS_FILE: file.path, ROLE: 'web' }
+const settings = { ...TWO_ACCOUNTS, ROLE: 'web' }
 const rig = useRig({ settings, config: { bodyTimeoutMs: 1_000 } })
 beforeAll(() => addKey(rig.database, MINE, ['payments:read'], MERCHANT.merchantCode))
 
