@@ -35,6 +35,8 @@ export type RefundRig = Rig & {
   payment(paymentId: string, merchantCode?: string): Promise<z.infer<typeof Payment>>
   /** Waits until the refund is succeeded, failed or needs_review. */
   untilEnded(refundId: string): Promise<RefundView>
+  /** Holds refunds, as `refund/…`, `payment/…` or `merchant/…`. */
+  hold(target: string, reason: string): Promise<void>
   /** Amounts that moved at the gateway, oldest first. */
   moved(paymentId: string): Promise<string[]>
   /** How many REFUND calls with this request id reached the gateway. */
@@ -89,6 +91,14 @@ export async function startRefundRig(options: RigOptions = {}): Promise<RefundRi
         what: `the end of refund ${refundId}`,
       })
       return await readRefund(refundId)
+    },
+    async hold(target, reason) {
+      const { status } = await rig.api(`/v1/holds/${target}`, {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ reason }),
+      })
+      if (status !== 200) throw new Error(`${status} for the hold of ${target}`)
     },
     async moved(paymentId) {
       const { data } = Ledger.parse(await rig.control('GET', '/ledger'))

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { BrowserContext, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterEach, expect, it } from 'vitest'
 import type { Role } from '../../../src/access/types.ts'
 import { findText, type Language, type TextKey } from '../../../src/console/texts/text.ts'
@@ -73,8 +73,7 @@ async function makeExternal(lab: RefundLab) {
 
 async function makeHeld(lab: RefundLab): Promise<[string, string]> {
   const { id, transactionId } = await lab.open()
-  const init = { method: 'PUT', headers: { 'content-type': 'application/json' } }
-  await lab.api(`/v1/holds/payment/${id}`, { ...init, body: JSON.stringify({ reason: 'fraud?' }) })
+  await lab.hold(`payment/${id}`, 'fraud?')
   return [pathOf('transactions', transactionId), `${pathOf('payments', id)}/hold`]
 }
 
@@ -298,9 +297,7 @@ export function playFormStories(script: boolean, language: Language, only = /./)
   const rows = ROWS.filter(({ name }) => only.test(name))
   describeInBrowser(`a form, in ${language}`, () => {
     const lab = useRefundLab({ settings: { REFUND_APPROVAL_ABOVE: 'VND:50' } })
-    const contexts: BrowserContext[] = []
     afterEach(async () => {
-      for (const context of contexts.splice(0)) await context.close()
       await emptyTables(lab.database)
       await lab.database.sql`update merchant_accounts set refund_reasons = '{}'`
     })
@@ -317,7 +314,6 @@ export function playFormStories(script: boolean, language: Language, only = /./)
     async function signIn(role: Role) {
       const person = await addVisitor(lab.database, { roles: [role], language })
       const context = await openProfile({ script, locale: language })
-      contexts.push(context)
       // The second click of a double click comes before the answer.
       await context.route('**', async (route, request) => {
         if (script && request.method() === 'POST') await pause(200)

@@ -2,7 +2,7 @@ import type { BrowserContext, Page } from 'playwright-core'
 import { afterEach, expect, it } from 'vitest'
 import { findText, type Language, type TextKey } from '../../../src/console/texts/text.ts'
 import { RECEIVER, seedPaid } from '../../support/ask.ts'
-import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
+import { describeInBrowser, openProfile, openSessionIn, openTab } from '../../support/browser.ts'
 import { addVisitor } from '../../support/console.ts'
 import { emptyTables } from '../../support/database.ts'
 import { payOrder } from '../../support/orders.ts'
@@ -27,27 +27,18 @@ async function preparePart(page: Page, amount: string) {
 export function playRefundFormStories(script: boolean): void {
   describeInBrowser('the form of a refund', () => {
     const lab = useRefundLab()
-    const contexts: BrowserContext[] = []
-    afterEach(async () => {
-      for (const context of contexts.splice(0)) await context.close()
-      await emptyTables(lab.database)
-    })
+    afterEach(() => emptyTables(lab.database))
 
     /** Opens a browser in which an agent is signed in. */
     async function openAgent(language: Language = 'en') {
       const agent = await addVisitor(lab.database, { roles: ['agent'], language })
       const context = await openProfile({ script })
-      contexts.push(context)
       await openSessionIn(context, lab.service.url, agent)
       return { agent, context }
     }
 
-    async function openPage(context: BrowserContext, path: string) {
-      const page = await context.newPage()
-      const problems = watchPage(page, lab.service.url)
-      await page.goto(lab.service.url + path)
-      return { page, problems }
-    }
+    const openPage = (context: BrowserContext, path: string) =>
+      openTab(context, lab.service.url, path)
 
     const listRefunds = async () =>
       await lab.database.sql<{ id: string; amount: string; by: string }[]>`
@@ -147,7 +138,7 @@ export function playRefundFormStories(script: boolean): void {
       for (const name of Object.keys(RECEIVER)) {
         expect(await page.locator(`[name=${name}]`).inputValue()).toBe('')
       }
-      const kept = JSON.stringify(await page.evaluate(() => history.state))
+      const kept = JSON.stringify(await page.evaluate<unknown>('history.state'))
       for (const value of Object.values(RECEIVER)) expect(kept).not.toContain(value)
       await press(page, 'Preview')
       for (const name of Object.keys(RECEIVER)) await page.locator(`#${name}-problem`).waitFor()

@@ -72,11 +72,7 @@ describe('a refusal of the domain is explained, with everything still filled in:
 
   it('a hold of the account, with its reason', async () => {
     const paid = await seedPaid(rig.database)
-    await rig.api(`/v1/holds/merchant/${MERCHANT.merchantCode}`, {
-      method: 'PUT',
-      headers: { 'content-type': 'application/json' },
-      body: '{"reason":"disputed"}',
-    })
+    await rig.hold(`merchant/${MERCHANT.merchantCode}`, 'disputed')
     const { text } = await expectRefused(agent, refundPathOf(paid), PART)
     expect(text).toMatch(/are held: disputed\. Ask an operator to release the hold/)
   })
