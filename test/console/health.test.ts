@@ -7,6 +7,7 @@ import { openAs } from '../support/console-pages.ts'
 import { emptyTables } from '../support/database.ts'
 import { MERCHANT } from '../support/service.ts'
 import { useRig } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const { merchantCode } = MERCHANT
 const rig = useRig({ settings: { ROLE: 'web' } })
@@ -148,6 +149,32 @@ describe('the health page', () => {
     const { text } = await page()
     expect(text).toMatch(/processes of several versions are running\./)
     expect(text).toMatch(/worker \S+ aaaa .*worker \S+ bbbb/)
+  })
+})
+
+describe('the health page of an account whose calls are paused', () => {
+  const breaker = { failures: 1, pauseMs: 1, maxPauseMs: 1, untestedMs: 1_500 }
+  const pausing = useRig({ settings: { ROLE: 'web' }, breaker })
+  const pauseCalls = (kind: 'refund' | 'cards') => {
+    const { breakers } = pausing.service.ctx.gateway
+    breakers.of(merchantCode, kind).tryAcquire()?.fail()
+    return breakers
+  }
+  const openPage = async () => {
+    const { operator } = await addVisitors(pausing.database)
+    return (await openAs(pausing, operator, '/console/health')).html
+  }
+
+  it('says so while the next one waits', async () => {
+    pauseCalls('refund')
+    expect(await openPage()).toContain('Refunds of account UFLIYL are paused.')
+  })
+
+  it('says so no more once no call has tested the gateway for long', async () => {
+    const breakers = pauseCalls('cards')
+    expect(breakers.listPaused()).not.toEqual([])
+    await waitUntil(() => breakers.listPaused().length === 0, { what: 'untested for long' })
+    expect(await openPage()).not.toContain('are paused.')
   })
 })
 

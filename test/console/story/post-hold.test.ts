@@ -133,30 +133,3 @@ describe('a hold', () => {
     expect(readText(await response.text())).toContain('There is no hold any more')
   })
 })
-
-describe('who lacks the role', () => {
-  it('cannot post a hold', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '10')
-    for (const role of ['viewer', 'agent', 'approver'] as const) {
-      for (const path of [
-        `/console/payments/${code}/${payment.id}/hold`,
-        `/console/refunds/${code}/${refundId}/hold`,
-      ]) {
-        const fields = { held: 'true', reason: 'because' }
-        expect((await submitAs(lab, visitors[role], path, fields)).status).toBe(403)
-      }
-    }
-    const rows = await lab.database.sql`
-      select hold from payments where payment_id = ${payment.id}
-      union all select hold from refunds where refund_id = ${refundId}`
-    expect(rows.map(({ hold }) => hold)).toEqual([null, null])
-    const refused = { outcome: 'scope_missing' }
-    expect(await auditOf(payment.id)).toMatchObject([refused, refused, refused])
-    const text = readText(
-      cutPart(await read(`${payment.transactionId}?view=history`, visitors.viewer), 'history'),
-    )
-    expect(text).toContain('first : Asked for a refund')
-    expect(text).not.toContain('Held')
-  })
-})

@@ -159,6 +159,23 @@ describe('what waits for a person', () => {
     expect(readSection((await tasks(people.agent)).html, 'own')).not.toContain('11 CLF')
   })
 
+  it.each([
+    ['are not those that they cancelled themselves', true],
+    ['are those that somebody else cancelled', false],
+  ])('of the refunds of a person that did not arrive %s', async (_, isOwn) => {
+    const agent = await addVisitor(rig.database, { roles: ['agent'] })
+    const id = await request('11')
+    await rig.database.sql`
+      update refunds set requested_by = ${agent.name} where refund_id = ${id}`
+    const canceller = isOwn ? agent : people.admin
+    const path = `/console/refunds/${merchantCode}/${id}`
+    const page = await openAs(rig, canceller, path)
+    const fields = { cancelReason: 'a mistake' }
+    const done = await sendForm(rig, canceller, page, `${path}/cancellation`, fields)
+    expect(done.status).toBe(303)
+    expect((await tasks(agent)).html.includes(id)).toBe(!isOwn)
+  })
+
   it("is that of the person's own accounts", async () => {
     await request('60')
     await makeSent('needs_review', 1)
