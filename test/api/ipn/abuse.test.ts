@@ -1,9 +1,8 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { borrowRig } from '../../support/borrow-rig.ts'
-import { countRows } from '../../support/database.ts'
-import { postIpn, type Rig, type RigOptions, signIpn } from '../../support/service.ts'
-import { keepLog, makeTransaction, notifyOf } from '../../support/sync.ts'
+import { type Rig, type RigOptions, signIpn } from '../../support/service.ts'
+import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 async function startHere(options: RigOptions = {}): Promise<Rig> {
@@ -11,10 +10,6 @@ async function startHere(options: RigOptions = {}): Promise<Rig> {
   onTestFinished(() => rig.stop())
   return rig
 }
-
-const Calls = z.object({
-  data: z.array(z.object({ command: z.string(), transactionId: z.string().nullable() })),
-})
 
 const Refusals = z.array(
   z.object({
@@ -25,31 +20,6 @@ const Refusals = z.array(
 )
 
 const FORGED = { ...signIpn({ svc_TransactionID: 'T-FORGED' }), svc_SecureHash: '0'.repeat(64) }
-
-describe('a forged notification', () => {
-  it('stores no row and causes no call, however often it is sent and in whatever form', async () => {
-    const rig = await startHere()
-    await makeTransaction(rig, 'T-FORGED')
-    const { svc_SecureHash: _, ...unsigned } = FORGED
-    const others = signIpn({ svc_TransactionID: 'T-FORGED' }, { secret: 'another secret' })
-    const refund = {
-      ...signIpn({ svc_Command: 'REFUND', svc_RequestID: 'R', svc_PaymentID: 'P' }),
-      svc_Amount: 5,
-    }
-    for (const body of [FORGED, unsigned, others, refund]) {
-      for (let n = 0; n < 20; n += 1)
-        expect((await postIpn(rig.service.url, body)).status).toBeGreaterThanOrEqual(401)
-    }
-    // The sync is running and queries what is due: this transaction only.
-    await makeTransaction(rig, 'T-TRUE')
-    await notifyOf(rig, 'T-TRUE')
-    await waitUntil(async () => (await rig.transaction('T-TRUE')).final, { what: 'the true one' })
-    expect(await countRows(rig.database)).toMatchObject({ ipn_events: 1, transactions: 1 })
-    const { data } = Calls.parse(await rig.control('GET', '/calls'))
-    const calls = data.filter(({ command }) => command !== 'ipn')
-    expect(calls).toEqual([{ command: 'QUERY_PT', transactionId: 'T-TRUE' }])
-  })
-})
 
 describe('bad signatures of one address', () => {
   it('are answered 429 with Retry-After beyond the limit, and a good one is still accepted', async () => {
