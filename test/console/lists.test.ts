@@ -1,5 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { OTHER, seedPayment, seedTransaction, TWO_ACCOUNTS } from '../support/api.ts'
+import {
+  OTHER,
+  seedDiscrepancy,
+  seedPayment,
+  seedTransaction,
+  TWO_ACCOUNTS,
+} from '../support/api.ts'
 import { ask, expectTaken } from '../support/ask.ts'
 import { addVisitor, type Visitor, visitAs } from '../support/console.ts'
 import { readText } from '../support/read-html.ts'
@@ -23,9 +29,7 @@ beforeAll(async () => {
   await seedPayment(database, { paymentId: 'P-1', transactionId: 'T-60', paymentMethod: 'CC' })
   const asked = { url: rig.service.url, query: `?merchantCode=${MERCHANT.merchantCode}` }
   await expectTaken(await ask(asked, 'P-1', { amount: '77', reason: '=SUM(A1)' }))
-  await database.sql`
-    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
-    values (${MERCHANT.merchantCode}, 'T-60', 'ipn_missing', 'paid', '<i>none</i>')`
+  await seedDiscrepancy(database, 'ipn_missing', { theirs: '<i>none</i>' })
 })
 
 async function read(path: string, who = operator, status = 200): Promise<string> {

@@ -111,6 +111,21 @@ export async function seedPayment(
       ${seed.missing ?? false}, ${seed.unreadable ?? false}, now(), coalesce(${seed.firstSeenAt ?? null}::timestamptz, now()))`
 }
 
+/** Inserts an open discrepancy of the test's account. @returns its id */
+export async function seedDiscrepancy(
+  { sql }: Pick<TestDatabase, 'sql'>,
+  kind: string,
+  more: { transactionId?: string; merchantCode?: string; theirs?: string; daysAgo?: number } = {},
+): Promise<number> {
+  const { transactionId = 'T-1', merchantCode = MERCHANT.merchantCode, daysAgo = 0 } = more
+  const [row] = await sql<{ id: number }[]>`
+    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, at)
+    values (${merchantCode}, ${transactionId}, ${kind}, ${`ours ${daysAgo}`}, ${more.theirs ?? 'theirs'},
+      now() - ${daysAgo} * interval '1 day')
+    returning id`
+  return row?.id ?? 0
+}
+
 const Page = z.object({
   data: z.array(z.record(z.string(), z.unknown())),
   nextCursor: z.string().nullable(),

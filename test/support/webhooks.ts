@@ -32,9 +32,14 @@ export function callWebhooks(rig: Rig, method: string, path = '', body?: unknown
   })
 }
 
-/** Registers an endpoint until the test ends. */
-export async function register(rig: Rig, url: string, types?: string[]): Promise<Registered> {
-  const response = await callWebhooks(rig, 'POST', '', { url, ...(types ? { types } : {}) })
+/** Registers an endpoint until the test ends, with the key of every scope or another. */
+export async function register(
+  rig: Rig,
+  url: string,
+  types?: string[],
+  key = KEY,
+): Promise<Registered> {
+  const response = await callWebhooks(rig, 'POST', '', { url, ...(types ? { types } : {}) }, key)
   const text = await response.text()
   expect({ status: response.status, text }).toMatchObject({ status: 201 })
   const endpoint = Registered.parse(JSON.parse(text))
@@ -121,6 +126,7 @@ const Endpoint = z.looseObject({
   failingSince: z.string().nullable(),
   disabledReason: z.string().nullable(),
   lastError: z.string().nullable(),
+  previousSecretValidUntil: z.string().nullable(),
   pending: z.int(),
 })
 

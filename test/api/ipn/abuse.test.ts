@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { borrowRig } from '../../support/borrow-rig.ts'
-import { type Rig, type RigOptions, signIpn } from '../../support/service.ts'
+import { type Rig, type RigOptions, sendIpn, signIpn } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -26,11 +26,9 @@ describe('bad signatures of one address', () => {
     const rig = await startHere({
       settings: { ROLE: 'web', TRUSTED_PROXIES: '127.0.0.0/8,::1' },
     })
-    const send = (body: object, address: string) =>
-      fetch(`${rig.service.url}/ipn`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
-        body: JSON.stringify(body),
+    const send = (body: Record<string, unknown>, address: string) =>
+      sendIpn(rig.service.url, body, {
+        ...{ 'content-type': 'application/json', 'x-forwarded-for': address },
       })
     for (let n = 0; n < 30; n += 1) expect((await send(FORGED, '192.0.2.1')).status).toBe(401)
     const refused = await send(FORGED, '192.0.2.1')
@@ -55,12 +53,10 @@ describe('refusals', () => {
       log,
     })
     let senders = 0
+    // A few of each network: more are refused as throttled.
     const send = (type: string) =>
-      fetch(`${rig.service.url}/ipn`, {
-        method: 'POST',
-        // A few of each network: more are refused as throttled.
-        headers: { 'content-type': type, 'x-forwarded-for': `192.0.2.${++senders % 250}` },
-        body: 'nonsense',
+      sendIpn(rig.service.url, 'nonsense', {
+        ...{ 'content-type': type, 'x-forwarded-for': `192.0.2.${++senders % 250}` },
       })
     const refused = (verdict: string) =>
       Refusals.parse(JSON.parse(text())).filter((line) => line.verdict === verdict)

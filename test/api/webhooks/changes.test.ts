@@ -35,18 +35,10 @@ beforeAll(() =>
 const call = (method: string, path: string, body?: unknown, key?: string) =>
   callWebhooks(rig, method, path, body, key)
 
-const Shown = z.looseObject({
-  id: z.string(),
-  url: z.string(),
-  types: z.array(z.string()),
-  failingSince: z.string().nullable(),
-  disabledReason: z.string().nullable(),
-  previousSecretValidUntil: z.string().nullable(),
-})
 async function expectShown(response: Response) {
   const text = await response.text()
   expect({ status: response.status, text }).toMatchObject({ status: 200 })
-  return Shown.parse(JSON.parse(text))
+  return JSON.parse(text)
 }
 
 describe('a changed endpoint', () => {
@@ -155,8 +147,7 @@ describe('a changed endpoint', () => {
   ])('is not made of %j, and stays as it was', async (change, field) => {
     const { id, url, types } = await register(rig, 'http://127.0.0.1:65535/hook')
     await expectInvalid(await call('PATCH', `/${id}`, change), field)
-    const list = z.object({ data: z.array(Shown) }).parse(await (await call('GET', '')).json())
-    expect(list.data.find((one) => one.id === id)).toMatchObject({ url, types })
+    expect(await readEndpoint(rig, id)).toMatchObject({ url, types })
   })
 
   it('cannot lead what a key may not read to an address of its own', async () => {
@@ -175,10 +166,8 @@ describe('a changed endpoint', () => {
     await expectProblem(rotated, 403, 'scope_missing')
     await call('DELETE', `/${id}`)
     // What it registered itself, it may change.
-    const registered = await call('POST', '', { url: 'http://127.0.0.1:65535/hook' }, PAYMENTS)
-    const own = z.object({ id: z.string() }).parse(await registered.json())
+    const own = await register(rig, 'http://127.0.0.1:65535/hook', undefined, PAYMENTS)
     await expectShown(await call('PATCH', `/${own.id}`, { types: ['payment.updated'] }, PAYMENTS))
-    await call('DELETE', `/${own.id}`)
   })
 })
 
@@ -257,9 +246,8 @@ describe('a rotated secret', () => {
     const again = await call('POST', `/${id}/rotate-secret`, {})
     const { detail } = await expectProblem(again, 409, 'secret_rotating')
     expect(detail).toContain('keep')
-    const list = z.object({ data: z.array(Shown) }).parse(await (await call('GET', '')).json())
-    const until = list.data.find((one) => one.id === id)?.previousSecretValidUntil
-    expect(detail).toContain(until ?? 'a time')
+    const { previousSecretValidUntil } = await readEndpoint(rig, id)
+    expect(detail).toContain(previousSecretValidUntil ?? 'a time')
     // As after a lost answer: nobody has the second one.
     const { secret: third } = await rotate(id, { keep: 'previous' })
     await publish(rig, ['T-7'])

@@ -3,6 +3,7 @@ import type { Locator, Page } from 'playwright-core'
 import { afterEach, expect, it } from 'vitest'
 import type { Role } from '../../../src/access/types.ts'
 import { findText, type Language, type TextKey } from '../../../src/console/texts/text.ts'
+import { seedDiscrepancy } from '../../support/api.ts'
 import { openIn } from '../../support/approvals.ts'
 import { moveTo } from '../../support/ask.ts'
 import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
@@ -51,12 +52,8 @@ async function makeReview(lab: RefundLab) {
   return pathOf('refunds', id)
 }
 
-async function makeDiscrepancy({ database: { sql } }: RefundLab) {
-  const [row] = await sql<{ id: string }[]>`
-    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
-    values (${merchantCode}, 'T-1', 'amount_mismatch', 'ours', 'theirs') returning id::text`
-  return pathOf('discrepancies', row?.id ?? '')
-}
+const makeDiscrepancy = async ({ database }: RefundLab) =>
+  pathOf('discrepancies', String(await seedDiscrepancy(database, 'amount_mismatch')))
 
 /** A refund made elsewhere that the refunded amount does not show in time. */
 async function makeExternal(lab: RefundLab) {

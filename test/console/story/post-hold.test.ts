@@ -1,22 +1,12 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { seedTransaction } from '../../support/api.ts'
-import {
-  addVisitors,
-  dropProof,
-  submitAs,
-  submitBack,
-  type Visitor,
-  visitAs,
-} from '../../support/console.ts'
+import { dropProof, submitAs, submitBack, type Visitor, visitAs } from '../../support/console.ts'
 import { cutPart, readText } from '../../support/read-html.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { usePeople, useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-let visitors: Awaited<ReturnType<typeof addVisitors>>
-beforeAll(async () => {
-  visitors = await addVisitors(lab.database)
-})
+const visitors = usePeople(lab)
 
 const code = MERCHANT.merchantCode
 const storyOf = (transactionId: string) => `/console/transactions/${code}/${transactionId}`

@@ -1,19 +1,13 @@
-import { afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { readShownVersion } from '../../../src/decisions/unit-of-work.ts'
 import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
-import {
-  addVisitor,
-  addVisitors,
-  dropProof,
-  submitBack,
-  type Visitor,
-} from '../../support/console.ts'
+import { addVisitor, dropProof, submitBack, type Visitor } from '../../support/console.ts'
 import { type OpenPage, openAs, readHidden, sendForm } from '../../support/console-pages.ts'
 import { emptyTables } from '../../support/database.ts'
 import { readForms } from '../../support/forms.ts'
 import { MERCHANT, startTestService } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { usePeople, useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab({
   settings: {
@@ -24,10 +18,7 @@ const lab = useRefundLab({
 })
 afterEach(() => emptyTables(lab.database))
 
-let people: Awaited<ReturnType<typeof addVisitors>>
-beforeAll(async () => {
-  people = await addVisitors(lab.database)
-})
+const people = usePeople(lab)
 
 const pathOf = (id: string) => `/console/refunds/${MERCHANT.merchantCode}/${id}`
 const open = (visitor: Visitor, id: string) => openAs(lab, visitor, pathOf(id))
