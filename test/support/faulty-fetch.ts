@@ -34,7 +34,7 @@ export function makeFaultyFetch(): { fetch: Fetch; faults: Fault[]; seen: Seen[]
 }
 
 /** Creates a client of a service, by default with the key of every scope, whose requests meet the faults first. */
-export function connectFaulty(baseUrl: string, options: Partial<ClientOptions> = {}) {
+export function connectFaulty(baseUrl: string | URL, options: Partial<ClientOptions> = {}) {
   const { fetch, faults, seen } = makeFaultyFetch()
   const client: Client = createClient({ baseUrl, apiKey: KEY, fetch, ...options })
   return { client, faults, seen }

@@ -73,6 +73,19 @@ export async function work(ctx: ServiceContext, round = createDeliveryRound(ctx)
   }
 }
 
+/** Appends events to the feed, and delivers until nothing is due. */
+export async function deliver(...given: Parameters<typeof publish>): Promise<string[]> {
+  const ids = await publish(...given)
+  await work(given[0].service.ctx)
+  return ids
+}
+
+/** Delivers what waits, whatever it waits for. */
+export async function deliverLater(rig: Rig): Promise<void> {
+  await passTime(rig)
+  await work(rig.service.ctx)
+}
+
 /** Makes everything that waits due, and ends every pause and every lease. */
 export async function passTime({ database: { sql } }: Rig): Promise<void> {
   await sql`update webhook_retries set due_at = now() where due_at > now()`
@@ -176,6 +189,12 @@ export async function receive(status = 204) {
     response.writeHead(one.ofEvents.get(String(headers['webhook-id'])) ?? one.status).end()
   })
   return Object.assign(one, { url, seen })
+}
+
+/** The same, registered until the test ends. */
+export async function openEndpoint(rig: Rig, status?: number, types?: string[]) {
+  const receiver = await receive(status)
+  return { receiver, ...(await register(rig, receiver.url, types)) }
 }
 
 /** An endpoint that answers 200, or as the test decides, when the test says so; `answer` ends the oldest open call. */

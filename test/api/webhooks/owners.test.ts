@@ -10,8 +10,9 @@ import { addKey, MERCHANT } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import {
   callWebhooks,
+  deliver,
+  deliverLater,
   listIds,
-  passTime,
   publish,
   readEndpoint,
   receive,
@@ -63,14 +64,12 @@ describe('an endpoint whose key ends', () => {
     async (_, end) => {
       const [key, receiver] = [await makeKey(), await receive(500)]
       await registerAs(key.text, receiver.url)
-      await publish(rig, ['T-1'], { merchantCode })
-      await work(rig.service.ctx)
+      await deliver(rig, ['T-1'], { merchantCode })
       const sent = receiver.seen.length
       expect(sent).toBeGreaterThan(0)
       await end(key.id)
       await publish(rig, ['T-2'], { merchantCode })
-      await passTime(rig)
-      await work(rig.service.ctx)
+      await deliverLater(rig)
       expect(receiver.seen).toHaveLength(sent)
     },
   )
@@ -105,8 +104,7 @@ describe('an endpoint whose key ends', () => {
     const rotated = await cli('keys', 'rotate', key.id, '--json')
     const next = z.object({ id: z.string(), key: z.string() }).parse(JSON.parse(rotated.out))
     expect((await cli('keys', 'revoke', key.id)).out).not.toContain(id)
-    const [event = ''] = await publish(rig, ['T-4'], { merchantCode })
-    await work(rig.service.ctx)
+    const [event = ''] = await deliver(rig, ['T-4'], { merchantCode })
     expect(listIds(receiver.seen)).toEqual([event])
     expect((await cli('keys', 'revoke', next.id)).out).toContain(`\n${id}  127.0.0.1:`)
   })
@@ -126,8 +124,7 @@ describe('an endpoint whose key ends', () => {
     const { id } = await registerAs(EVERYTHING, 'http://127.0.0.1:65535/hook')
     expect((await call('PATCH', `/${id}`, { url: mine.url }, stolen.text)).status).toBe(200)
     await cli('keys', 'revoke', stolen.id)
-    await publish(rig, ['T-5'], { merchantCode })
-    await work(rig.service.ctx)
+    await deliver(rig, ['T-5'], { merchantCode })
     expect(mine.seen).toEqual([])
   })
 
@@ -157,13 +154,11 @@ describe('an endpoint whose key ends', () => {
       update webhook_endpoints set merchant_code = '*',
         key_chain_id = ${person.id} where id = ${id}`
     const [first = ''] = await publish(rig, ['T-6'], { merchantCode: 'A2' })
-    await publish(rig, ['T-6'], { merchantCode: 'A3' })
-    await work(rig.service.ctx)
+    await deliver(rig, ['T-6'], { merchantCode: 'A3' })
     expect(listIds(receiver.seen)).toEqual([first])
     const removed = await cli('people', 'remove', name)
     expect(removed.out).toContain(`\n${id}  127.0.0.1:`)
-    await publish(rig, ['T-6'], { merchantCode: 'A1' })
-    await work(rig.service.ctx)
+    await deliver(rig, ['T-6'], { merchantCode: 'A1' })
     expect(receiver.seen).toHaveLength(1)
   })
 })
@@ -177,8 +172,7 @@ describe('a key that loses a scope', () => {
     const receiver = await receive(500)
     const { id } = await registerAs(key.text, receiver.url)
     const refund = { type: 'refund.updated', merchantCode }
-    const [waiting = ''] = await publish(rig, ['T-7'], refund)
-    await work(rig.service.ctx)
+    const [waiting = ''] = await deliver(rig, ['T-7'], refund)
     expect(listIds(receiver.seen)).toEqual([waiting])
     await lose(key.id)
     receiver.status = 204
@@ -188,8 +182,7 @@ describe('a key that loses a scope', () => {
     await rig.database.sql`
       update events set data = json_build_object('kind', 'amount_mismatch', 'refundId',
         case when id = ${named} then 'R-1' end) where id in (${named}, ${plain})`
-    await passTime(rig)
-    await work(rig.service.ctx)
+    await deliverLater(rig)
     expect(listIds(receiver.seen)).toEqual([waiting, plain])
     expect(await readEndpoint(rig, id)).toMatchObject({ lastError: null, failingSince: null })
   })
@@ -203,8 +196,7 @@ describe('a key that loses a scope', () => {
     await registerAs(key.text, receiver.url)
     const [first = ''] = await publish(rig, ['T-9'], { merchantCode })
     await publish(rig, ['T-9'], { type: 'refund.updated', merchantCode })
-    const [last = ''] = await publish(rig, ['T-9'], { merchantCode })
-    await work(rig.service.ctx)
+    const [last = ''] = await deliver(rig, ['T-9'], { merchantCode })
     expect(listIds(receiver.seen)).toEqual([first, last])
   })
 })

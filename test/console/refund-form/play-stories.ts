@@ -145,8 +145,8 @@ export function playRefundFormStories(script: boolean): void {
       expect(problems).toEqual([])
     })
 
-    it('what was typed wrongly is corrected where the focus is', async () => {
-      const paid = await seedPaid(lab.database, { paymentMethod: 'QR' })
+    it('what was typed wrongly is said where the focus is', async () => {
+      const paid = await seedPaid(lab.database)
       const { context } = await openAgent()
       const { page } = await openPage(context, refundPathOf(paid))
       await page.getByLabel('A part', { exact: true }).check()
@@ -159,16 +159,6 @@ export function playRefundFormStories(script: boolean): void {
       expect(await page.locator('#amount-problem').innerText()).toContain(
         'Write an amount above zero',
       )
-      await focused.fill('30')
-      await page.getByLabel('Name of the account holder').fill(RECEIVER.accountName)
-      await page.getByLabel('Account number').fill(RECEIVER.accountNumber)
-      await page.getByLabel('SWIFT/BIC').fill(RECEIVER.swiftCode)
-      await page.getByLabel('Reason', { exact: true }).selectOption('Goods returned')
-      await press(page, 'Preview')
-      await see(page, 'NGUYEN VAN A, account 123456789 at ASCBVNVX')
-      await press(page, 'Confirm refund')
-      await page.waitForURL(/#refund-/)
-      expect(await listRefunds()).toMatchObject([{ amount: '30' }])
     })
   })
 }

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { ask, countRows, expectTaken, RECEIVER, seedPaid } from '../../support/ask.ts'
 import { openTestSession } from '../../support/console.ts'
 import { emptyTables } from '../../support/database.ts'
@@ -7,7 +7,6 @@ import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import {
   ALL,
   act,
-  type Clerk,
   enter,
   openRefundForm,
   PART,
@@ -16,14 +15,12 @@ import {
   readConfirmed,
   refundPathOf,
   sendForm,
+  useClerk,
 } from '../../support/refund-form.ts'
 import { useRefundRig } from '../../support/use-started.ts'
 
 const rig = useRefundRig({ settings: { ROLE: 'web' } })
-let agent: Clerk
-beforeAll(async () => {
-  agent = await enter(rig, 'agent', { name: 'Linh' })
-})
+const agent = useClerk(rig, 'agent', { name: 'Linh' })
 beforeEach(() => emptyTables(rig.database))
 
 const listRefunds = async () =>
@@ -103,7 +100,7 @@ describe('the same form, confirmed again', () => {
     const preview = await prepareRefund(agent, refundPathOf(paid))
     const first = readConfirmed(await sendForm(agent, preview))
     const token = await openTestSession(rig.database, agent.personId)
-    const again = act(rig, { ...agent, token })
+    const again = act(rig, { personId: agent.personId, name: agent.name, token })
     expect(readConfirmed(await sendForm(again, preview))).toEqual({
       ...first,
       notice: 'refundRepeated',

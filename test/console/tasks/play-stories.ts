@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterEach, expect, it } from 'vitest'
-import { addPrincipal, openIn } from '../../support/approvals.ts'
-import { ask, expectTaken, moveTo, RECEIVER } from '../../support/ask.ts'
+import { openIn } from '../../support/approvals.ts'
+import { moveTo } from '../../support/ask.ts'
 import { describeInBrowser, openProfile, openSessionIn, openTab } from '../../support/browser.ts'
 import { findBarriers, findMisfits } from '../../support/check-page.ts'
 import { addVisitor } from '../../support/console.ts'
@@ -56,36 +56,6 @@ export function playTaskStories(script: boolean): void {
       await page.goto(`${lab.service.url}/console/tasks`)
       expect(await readMain(page)).toContain('No refund needs a decision.')
       expect(operator.problems).toEqual([])
-    })
-
-    it('a refund above the limit is approved by a second person, not by the first', async () => {
-      const name = `Linh ${crypto.randomUUID()}`
-      const linh = await addPrincipal(lab.database, { person: name })
-      const payment = await lab.open()
-      const asked = { url: lab.service.url, key: linh.key }
-      const body = { amount: '60', receiver: RECEIVER, reason: 'Returned goods' }
-      const { id } = await expectTaken(await ask(asked, payment.id, body))
-      const first = await openBrowserOf({ name, roles: ['agent', 'approver'] })
-      const second = await openBrowserOf({ roles: ['approver'] })
-      expect(await readMain(first.page)).toContain('another person has to approve it')
-      await first.page.locator('#approvals').getByRole('link', { name: '60' }).click()
-      expect(await first.page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
-
-      const { page } = second
-      await page.locator('#approvals').getByRole('link', { name: '60' }).click()
-      expect(await page.locator('#approve').innerText()).toContain(
-        'NGUYEN VAN A, 123456789, ASCBVNVX',
-      )
-      await page.getByLabel('Reason').fill('checked against the return')
-      await page.getByRole('button', { name: 'Approve' }).click()
-      await page.getByText('Approved. What happens next').waitFor()
-      expect(await lab.row(id)).toMatchObject({ status: 'pending' })
-
-      await first.page.reload()
-      expect(await readMain(first.page)).toContain(`Approved by ${second.visitor.name}`)
-      await lab.pass(payment)
-      expect(await lab.sent(id)).toBe(1)
-      expect([...first.problems, ...second.problems]).toEqual([])
     })
   })
 }

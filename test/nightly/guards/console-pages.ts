@@ -44,7 +44,7 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     test: 'test/console/stories.test.ts',
     claim:
       'the form of a refund Back shows what was typed, but the account that receives the refund is asked for again',
-    control: 'the form of a refund what was typed wrongly is corrected where the focus is',
+    control: 'the form of a refund what was typed wrongly is said where the focus is',
   },
   {
     file: 'src/console/forms.tsx',
