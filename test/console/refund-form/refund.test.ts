@@ -192,4 +192,16 @@ describe('a form that is not filled in', () => {
     expect(html).toMatch(/name="amount"[^>]*aria-describedby="amount-hint amount-problem"/)
     expect((await listRefunds()).length).toBe(0)
   })
+
+  it('never runs what somebody has typed', async () => {
+    const script = '"><script>alert(1)</script>'
+    const path = refundPathOf(await seedPaid(rig.database, QR))
+    const typed = { amountKind: script, amount: script, reason: script, reasonText: script }
+    const form = await openRefundForm(agent, path)
+    const html = await (await sendForm(agent, form, { ...typed, accountName: script })).text()
+    expect(html).not.toContain('<script>alert')
+    expect(findForm(html, 'Preview').fields.accountName).toBe(script)
+    const valid = { ...ALL, ...RECEIVER, accountName: script, reasonText: script }
+    expect((await prepareRefund(agent, path, valid)).html).not.toContain('<script>alert')
+  })
 })
