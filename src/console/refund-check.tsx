@@ -217,6 +217,7 @@ export function RefundFormCard(props: {
                   {...field(name, t(`refundForm.form.${name}`))}
                   hint={name === 'accountName' ? t('refundForm.form.accountNameHint') : undefined}
                   {...{ maxlength: 140, 'aria-required': 'true', spellcheck: false }}
+                  data-sensitive="true"
                 />
               ))}
             </fieldset>

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { expectProblem, seedPayment, seedTransaction } from '../support/api.ts'
+import { expectProblem, seedDiscrepancy, seedPayment, seedTransaction } from '../support/api.ts'
 import { ask, expectTaken } from '../support/ask.ts'
 import { useRig } from '../support/use-started.ts'
 
@@ -15,9 +15,7 @@ beforeAll(async () => {
   }
   const reason = 'returned, "gấp"'
   await expectTaken(await ask({ url: rig.service.url }, 'P-1', { amount: '5', reason }))
-  await database.sql`
-    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
-    values ('UFLIYL', 'T-1', 'payment_missing', 'listed', 'not listed')`
+  await seedDiscrepancy(database, 'payment_missing')
 })
 
 async function readCsv(path: string) {

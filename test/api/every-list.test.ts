@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { callAs, useTwoAccounts } from '../support/accounts.ts'
-import { expectProblem, readPage } from '../support/api.ts'
+import { expectInvalid, expectProblem, readPage } from '../support/api.ts'
 import { KEY } from '../support/service.ts'
 import { LISTS } from './routes.ts'
 
@@ -93,6 +93,16 @@ it.each([...Object.keys(LISTS), 'GET /v1/search', 'GET /v1/events'])(
     }
   },
 )
+
+it.each([
+  ...Object.keys(LISTS).map((route) => route.replace('GET ', '')),
+  ...['/v1/transactions/T-MINE/timeline', '/v1/payments/P-MINE/external-refunds'],
+])('%s refuses a limit and a cursor that are none', async (path) => {
+  for (const query of ['limit=0', 'limit=201', 'limit=x', 'cursor=x']) {
+    const [field = ''] = query.split('=')
+    await expectInvalid(await list(accounts.mine, path, `?${query}`), field)
+  }
+})
 
 const CardPage = z.object({
   data: z.object({ docs: z.array(z.object({ merchantCode: z.string() })), totalDocs: z.number() }),

@@ -1,21 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { showTo } from '../../src/console/view.ts'
 import { nameOperation } from '../../src/console/words.ts'
 import { ROUTES } from '../api/routes.ts'
-import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
-import { borrowRig } from '../support/borrow-rig.ts'
+import { OTHER, seedPayment, seedTransaction, TWO_ACCOUNTS } from '../support/api.ts'
 import { addVisitor, submitAs, type Visitor, visitAs } from '../support/console.ts'
 import { readText } from '../support/read-html.ts'
-import { MERCHANT, type Rig } from '../support/service.ts'
+import { MERCHANT } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 import { CONSOLE_ROUTES } from './console-routes.ts'
 
 const { merchantCode } = MERCHANT
-const file = writeMerchantsFile([MERCHANT, OTHER])
-let rig: Rig
+const rig = useRig({ settings: { ROLE: 'web', ...TWO_ACCOUNTS } })
 let admin: Visitor
 let operator: Visitor
 beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
   admin = await addVisitor(rig.database, { roles: ['admin'] })
   operator = await addVisitor(rig.database, { roles: ['operator'], merchants: [merchantCode] })
   for (const [account, id] of [
@@ -38,10 +36,6 @@ beforeAll(async () => {
     values ('root', 'keys create', '*', 'K-OF-ALL', 'done')`
   const viewer = await addVisitor(rig.database, { merchants: [merchantCode] })
   await submitAs(rig, viewer, `/console/payments/${merchantCode}/P-OURS/hold`, { reason: 'x' })
-})
-afterAll(async () => {
-  await rig.stop()
-  file.remove()
 })
 
 async function read(who: Visitor, query = ''): Promise<string> {

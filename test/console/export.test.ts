@@ -3,7 +3,7 @@ import { serve } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { Page } from 'playwright-core'
 import readExcel from 'read-excel-file/node'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { text } from '../../src/console/cells.tsx'
 import type { ConsoleEnv } from '../../src/console/env.ts'
 import { respondCsvFile } from '../../src/console/export.ts'
@@ -12,22 +12,20 @@ import { findText, type Language, type TextKey } from '../../src/console/texts/t
 import { requireScope, showTo } from '../../src/console/view.ts'
 import { addAmounts } from '../../src/money.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
-import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
+import { OTHER, seedPayment, seedTransaction, TWO_ACCOUNTS } from '../support/api.ts'
 import { ask, expectTaken } from '../support/ask.ts'
-import { borrowRig } from '../support/borrow-rig.ts'
 import { describeInBrowser, openProfile, openSessionIn } from '../support/browser.ts'
 import { addVisitor, type Visitor, visitAs } from '../support/console.ts'
 import { readText } from '../support/read-html.ts'
-import { MERCHANT, type Rig } from '../support/service.ts'
+import { MERCHANT } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 
-const file = writeMerchantsFile([MERCHANT, OTHER])
 const MONTH = 'from=2026-11-01&to=2026-11-30'
 const MOST = '999999999999999999.9999'
-let rig: Rig
+const settings = { ROLE: 'web', ...TWO_ACCOUNTS, CAPS_TIME_ZONE: 'Asia/Ho_Chi_Minh' }
+const rig = useRig({ settings })
 let operator: Visitor
 beforeAll(async () => {
-  const settings = { ROLE: 'web', MERCHANTS_FILE: file.path, CAPS_TIME_ZONE: 'Asia/Ho_Chi_Minh' }
-  rig = await borrowRig({ settings })
   const { database } = rig
   operator = await addVisitor(database, { roles: ['operator'], merchants: [MERCHANT.merchantCode] })
   // The month of Vietnam begins seven hours before that of UTC, and ends as much earlier.
@@ -56,10 +54,6 @@ beforeAll(async () => {
   await seedTransaction(database, { ...OTHER, transactionId: 'T-THEIRS' })
   const asked = { url: rig.service.url, query: `?merchantCode=${MERCHANT.merchantCode}` }
   await expectTaken(await ask(asked, 'P-9', { amount: '77', reason: '=SUM(A1);1' }))
-})
-afterAll(async () => {
-  await rig.stop()
-  file.remove()
 })
 
 const download = (path: string) => visitAs(rig, operator, `/console/${path}`)
@@ -113,7 +107,6 @@ describeInBrowser('a month as a file', () => {
       const merchants = [MERCHANT.merchantCode]
       const person = await addVisitor(rig.database, { roles: ['operator'], merchants, language })
       const context = await openProfile({ script })
-      onTestFinished(() => context.close())
       await openSessionIn(context, rig.service.url, person)
       const page = await context.newPage()
       await page.goto(`${rig.service.url}/console/transactions`)

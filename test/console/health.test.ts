@@ -2,19 +2,18 @@ import { readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { recordFigures } from '../../src/health/figures.ts'
 import { COMMIT, PACKAGE } from '../../src/version.ts'
+import { seedDiscrepancy } from '../support/api.ts'
 import { addVisitors } from '../support/console.ts'
 import { openAs } from '../support/console-pages.ts'
 import { emptyTables } from '../support/database.ts'
 import { MERCHANT } from '../support/service.ts'
-import { useRig } from '../support/use-started.ts'
+import { usePeople, useRig } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const { merchantCode } = MERCHANT
 const rig = useRig({ settings: { ROLE: 'web' } })
-let people: Awaited<ReturnType<typeof addVisitors>>
-beforeEach(async () => {
-  people = await addVisitors(rig.database)
-  await rig.database.sql`delete from minute_figures`
-})
+const people = usePeople(rig)
+beforeEach(() => rig.database.sql`delete from minute_figures`)
 afterEach(async () => {
   const { sql } = rig.database
   await emptyTables(rig.database)
@@ -72,9 +71,9 @@ describe('the health page', () => {
     const { sql } = rig.database
     await sql`
       insert into transactions (merchant_code, transaction_id, due_at) values (${merchantCode}, 'T-1', ${ageS(900)})`
-    await sql`
-      insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
-      values (${merchantCode}, 'T-1', 'amount_mismatch', '', ''), (${merchantCode}, 'T-1', 'amount_rounded', '', '')`
+    for (const kind of ['amount_mismatch', 'amount_rounded']) {
+      await seedDiscrepancy(rig.database, kind)
+    }
     await sql`
       insert into webhook_endpoints (key_chain_id, merchant_code, url, types, api_version, secret, cursor, failing_since,
         due_at)
@@ -148,6 +147,32 @@ describe('the health page', () => {
     const { text } = await page()
     expect(text).toMatch(/processes of several versions are running\./)
     expect(text).toMatch(/worker \S+ aaaa .*worker \S+ bbbb/)
+  })
+})
+
+describe('the health page of an account whose calls are paused', () => {
+  const breaker = { failures: 1, pauseMs: 1, maxPauseMs: 1, untestedMs: 1_500 }
+  const pausing = useRig({ settings: { ROLE: 'web' }, breaker })
+  const pauseCalls = (kind: 'refund' | 'cards') => {
+    const { breakers } = pausing.service.ctx.gateway
+    breakers.of(merchantCode, kind).tryAcquire()?.fail()
+    return breakers
+  }
+  const openPage = async () => {
+    const { operator } = await addVisitors(pausing.database)
+    return (await openAs(pausing, operator, '/console/health')).html
+  }
+
+  it('says so while the next one waits', async () => {
+    pauseCalls('refund')
+    expect(await openPage()).toContain('Refunds of account UFLIYL are paused.')
+  })
+
+  it('says so no more once no call has tested the gateway for long', async () => {
+    const breakers = pauseCalls('cards')
+    expect(breakers.listPaused()).not.toEqual([])
+    await waitUntil(() => breakers.listPaused().length === 0, { what: 'untested for long' })
+    expect(await openPage()).not.toContain('are paused.')
   })
 })
 

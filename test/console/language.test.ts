@@ -1,13 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { seedPayment, seedTransaction } from '../support/api.ts'
-import { borrowRig } from '../support/borrow-rig.ts'
 import { addVisitor, visitAs } from '../support/console.ts'
 import { readText } from '../support/read-html.ts'
-import { MERCHANT, type Rig } from '../support/service.ts'
+import { MERCHANT } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 
-let rig: Rig
+const rig = useRig({ settings: { ROLE: 'web' } })
 beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web' } })
   const firstSeenAt = '2026-11-20T18:30:00Z'
   await seedTransaction(rig.database, { transactionId: 'T-VN', orderId: 'DH-VN', state: 'paid' })
   await rig.database.sql`
@@ -23,7 +22,6 @@ beforeAll(async () => {
     },
   })
 })
-afterAll(() => rig.stop())
 
 const STORY = `/console/transactions/${MERCHANT.merchantCode}/T-VN`
 
@@ -39,6 +37,21 @@ describe('the language of a page', () => {
     expect(text).toMatch(/01:30:00 21\/11\/2026 GMT\+7/)
     const list = readText(await (await visitAs(rig, mai, '/console/payments')).text())
     expect(list).toContain('Thời điểm (GMT+7)')
+  })
+
+  it.each([
+    ['2026-01-01T10:00:00Z', '1'],
+    ['2026-07-01T10:00:00Z', '2'],
+  ])('has times that are said in the offset that they are written in: %s', async (at, offset) => {
+    const berlin = await addVisitor(rig.database, { timeZone: 'Europe/Berlin' })
+    await rig.database.sql`update payments set first_seen_at = ${at}`
+    const list = '/console/payments'
+    for (const path of [list, `${list}?format=csv`]) {
+      const text = readText(await (await visitAs(rig, berlin, path)).text())
+      const stated = /\(GMT\+(\d)\)/.exec(text)?.[1] ?? offset
+      const clock = /2026-\d\d-\d\d (\d\d):00:00/.exec(text)?.[1]
+      expect([stated, clock]).toEqual([offset, String(10 + Number(offset))])
+    }
   })
 
   it.each([

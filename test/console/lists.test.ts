@@ -1,17 +1,21 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import {
+  OTHER,
+  seedDiscrepancy,
+  seedPayment,
+  seedTransaction,
+  TWO_ACCOUNTS,
+} from '../support/api.ts'
 import { ask, expectTaken } from '../support/ask.ts'
-import { borrowRig } from '../support/borrow-rig.ts'
 import { addVisitor, type Visitor, visitAs } from '../support/console.ts'
 import { readText } from '../support/read-html.ts'
-import { MERCHANT, type Rig } from '../support/service.ts'
+import { MERCHANT } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 
-const file = writeMerchantsFile([MERCHANT, OTHER])
-let rig: Rig
+const rig = useRig({ settings: { ROLE: 'web', ...TWO_ACCOUNTS } })
 let operator: Visitor
 let viewer: Visitor
 beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
   const { database } = rig
   operator = await addVisitor(database, { roles: ['operator'], merchants: [MERCHANT.merchantCode] })
   viewer = await addVisitor(database)
@@ -25,13 +29,7 @@ beforeAll(async () => {
   await seedPayment(database, { paymentId: 'P-1', transactionId: 'T-60', paymentMethod: 'CC' })
   const asked = { url: rig.service.url, query: `?merchantCode=${MERCHANT.merchantCode}` }
   await expectTaken(await ask(asked, 'P-1', { amount: '77', reason: '=SUM(A1)' }))
-  await database.sql`
-    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
-    values (${MERCHANT.merchantCode}, 'T-60', 'ipn_missing', 'paid', '<i>none</i>')`
-})
-afterAll(async () => {
-  await rig.stop()
-  file.remove()
+  await seedDiscrepancy(database, 'ipn_missing', { theirs: '<i>none</i>' })
 })
 
 async function read(path: string, who = operator, status = 200): Promise<string> {

@@ -1,26 +1,23 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { seedPaid } from '../support/ask.ts'
 import { makeLink } from '../support/console.ts'
 import { openAs, sendForm as sendShown } from '../support/console-pages.ts'
 import { emptyTables } from '../support/database.ts'
 import { readProblems } from '../support/forms.ts'
 import {
-  type Clerk,
   enter,
   openRefundForm,
   PART,
   prepareRefund,
   SAME_ORIGIN,
   sendForm,
+  useClerk,
 } from '../support/refund-form.ts'
 import { MERCHANT } from '../support/service.ts'
 import { useRefundRig } from '../support/use-started.ts'
 
 const rig = useRefundRig({ settings: { ROLE: 'web' } })
-let agent: Clerk
-beforeAll(async () => {
-  agent = await enter(rig, 'agent')
-})
+const agent = useClerk(rig, 'agent')
 beforeEach(() => emptyTables(rig.database))
 
 const pathOf = (kind: string, id: string) =>

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { Problem } from '../../src/http/problems.ts'
@@ -8,6 +9,11 @@ import type { TestDatabase } from './database.ts'
 import { KEY, MERCHANT } from './service.ts'
 
 export const OTHER = { merchantCode: 'OTHER1', secret: 'secret-of-the-other-account' }
+
+/** The setting for the account of the tests and `OTHER`. */
+export const TWO_ACCOUNTS = {
+  MERCHANTS_FILE: fileURLToPath(new URL('../fixtures/two-accounts.json', import.meta.url)),
+}
 
 /** Writes a `MERCHANTS_FILE` with the accounts; call `remove` after the tests. */
 export function writeMerchantsFile(accounts: readonly object[]): { path: string; remove(): void } {
@@ -118,6 +124,21 @@ export async function seedPayment(
     values (now(), ${merchantCode}, ${seed.paymentId}, ${seed.transactionId}, ${seed.status ?? 'SUCCESS'},
       ${seed.amount ?? '1000'}, ${refundedAmount}, ${refundedAmount}, ${seed.paymentMethod ?? 'QR'},
       ${seed.missing ?? false}, ${seed.unreadable ?? false}, now(), coalesce(${seed.firstSeenAt ?? null}::timestamptz, now()))`
+}
+
+/** Inserts an open discrepancy of the test's account. @returns its id */
+export async function seedDiscrepancy(
+  { sql }: Pick<TestDatabase, 'sql'>,
+  kind: string,
+  more: { transactionId?: string; merchantCode?: string; theirs?: string; daysAgo?: number } = {},
+): Promise<number> {
+  const { transactionId = 'T-1', merchantCode = MERCHANT.merchantCode, daysAgo = 0 } = more
+  const [row] = await sql<{ id: number }[]>`
+    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, at)
+    values (${merchantCode}, ${transactionId}, ${kind}, ${`ours ${daysAgo}`}, ${more.theirs ?? 'theirs'},
+      now() - ${daysAgo} * interval '1 day')
+    returning id`
+  return row?.id ?? 0
 }
 
 const Page = z.object({

@@ -4,9 +4,10 @@ import { makeRandom } from '../../src/sandbox/random.ts'
 import { addCards } from '../../src/sandbox/seed.ts'
 import type { Sandbox } from '../../src/sandbox/start.ts'
 import { createBackgroundTasks } from '../../src/sandbox/state.ts'
+import { TWO_ACCOUNTS } from './api.ts'
 import { cleanups } from './cleanups.ts'
 import { deleteRows } from './database.ts'
-import { KEY, MERCHANT, type Rig, type RigOptions, setRefundMode, startRig } from './service.ts'
+import { KEY, type Rig, type RigOptions, setRefundMode, startRig } from './service.ts'
 
 /** A rig that outlives its file, with what its service was started with. */
 type Lendable = { rig: Rig; profile: string; ctx: Rig['service']['ctx']; config: object }
@@ -50,8 +51,10 @@ function describeProfile({
   refundMode: _,
   ...more
 }: RigOptions): string | undefined {
-  // The files that settings name are those of one test file.
-  const isOwn = Object.keys(settings).some((name) => name.endsWith('_FILE'))
+  // The files that settings name are those of one test file, but for that of the two accounts.
+  const isOwn = Object.entries(settings).some(
+    ([name, value]) => name.endsWith('_FILE') && value !== TWO_ACCOUNTS.MERCHANTS_FILE,
+  )
   if (settings.ROLE !== 'web' || isOwn || Object.keys(more).length > 0) return undefined
   return JSON.stringify(Object.entries(settings).sort())
 }
@@ -95,18 +98,18 @@ async function takeBack(borrowed: Lendable): Promise<void> {
   idle.push(borrowed)
 }
 
-/** Whether the service still runs and reaches its database, and has its account and its key alone. */
+/** Whether the service still runs and reaches its database, and has its accounts and its key alone. */
 async function isReusable({ service: { ctx, url }, database: { sql } }: Rig): Promise<boolean> {
   const ready = ctx.lifecycle.stopping.aborted ? undefined : await fetch(`${url}/readyz`)
   if (ready?.status !== 200) return false
   const [row] = await sql<{ keys: string[]; accounts: string[] }[]>`
     select array(select encode(hash, 'hex') from actors where chain_id = ${SETTING_CHAIN}
         and ended_at is null and expires_at is null) as keys,
-      array(select merchant_code from merchant_accounts) as accounts`.catch(() => [])
+      array(select merchant_code from merchant_accounts order by 1) as accounts`.catch(() => [])
   const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(KEY))
   return (
     row?.keys.join() === Buffer.from(hash).toString('hex') &&
-    row.accounts.join() === MERCHANT.merchantCode
+    row.accounts.join() === [...ctx.access.merchants].sort().join()
   )
 }
 

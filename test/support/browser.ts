@@ -1,5 +1,5 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { describe } from 'vitest'
+import { describe, onTestFinished } from 'vitest'
 import { launchBrowser } from './launch-browser.ts'
 
 async function tryBrowser(): Promise<Browser | undefined> {
@@ -31,7 +31,7 @@ export type BrowserOptions = {
   locale?: string
 }
 
-/** A browser profile of its own: cookies are not shared with any other. Close it at the end of the test. */
+/** A browser profile of its own, until the test ends: cookies are not shared with any other. */
 export async function openProfile(options: BrowserOptions = {}): Promise<BrowserContext> {
   if (!browser) throw new Error('no browser could be started')
   const { width = 1280, colorScheme = 'light', script = true, locale = 'en-US' } = options
@@ -43,7 +43,16 @@ export async function openProfile(options: BrowserOptions = {}): Promise<Browser
     reducedMotion: 'reduce',
   })
   context.setDefaultTimeout(20_000)
+  onTestFinished(() => context.close())
   return context
+}
+
+/** Opens a page in a tab of its own. `problems` is what goes wrong on it. */
+export async function openTab(context: BrowserContext, origin: string, path: string) {
+  const page = await context.newPage()
+  const problems = watchPage(page, origin)
+  await page.goto(origin + path)
+  return { page, problems }
 }
 
 /** What went wrong on a page while it was open: violations of its policy, errors, requests to other hosts. */

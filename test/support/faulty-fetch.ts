@@ -1,4 +1,6 @@
-import type { Fetch } from '@ipn-processor/client'
+import { type Client, type ClientOptions, createClient, type Fetch } from '@ipn-processor/client'
+import { expect } from 'vitest'
+import { KEY } from './service.ts'
 
 /**
  * What happens to one request: it is never sent, its response is lost after the server did its work, it hangs
@@ -29,6 +31,21 @@ export function makeFaultyFetch(): { fetch: Fetch; faults: Fault[]; seen: Seen[]
       throw new TypeError('fetch failed')
     },
   }
+}
+
+/** Creates a client of a service, by default with the key of every scope, whose requests meet the faults first. */
+export function connectFaulty(baseUrl: string | URL, options: Partial<ClientOptions> = {}) {
+  const { fetch, faults, seen } = makeFaultyFetch()
+  const client: Client = createClient({ baseUrl, apiKey: KEY, fetch, ...options })
+  return { client, faults, seen }
+}
+
+/** Returns the error of a call. */
+export async function catchError(call: Promise<unknown>): Promise<unknown> {
+  return await call.then(
+    () => expect.fail('it was not refused'),
+    (error: unknown) => error,
+  )
 }
 
 /** Builds a problem response like the service's. */

@@ -5,6 +5,7 @@ import { addVisitor, type Visitor, visitAs } from './console.ts'
 import type { TestDatabase } from './database.ts'
 import { findForm, type PageForm, readText } from './forms.ts'
 import { MERCHANT, type Rig } from './service.ts'
+import { useStarted } from './use-started.ts'
 
 /** A person who is signed in. */
 export type Clerk = Visitor & {
@@ -24,8 +25,16 @@ export async function enter(
 /** Lets a person who is signed in act. */
 export function act(rig: Pick<Rig, 'service'>, visitor: Visitor): Clerk {
   const visit: Clerk['visit'] = (path, init) => visitAs(rig, visitor, path, init)
-  return { ...visitor, visit, read: async (path) => await (await visit(path)).text() }
+  const { personId, name, token } = visitor
+  return { personId, name, token, visit, read: async (path) => await (await visit(path)).text() }
 }
+
+/** A person with a role who is signed in while the tests of a file run. */
+export const useClerk = (...given: Parameters<typeof enter>): Clerk =>
+  useStarted(
+    () => enter(...given),
+    async () => {},
+  )
 
 /** What a browser sends with the forms of its own page. */
 export const SAME_ORIGIN = { 'sec-fetch-site': 'same-origin' }

@@ -76,6 +76,15 @@ export async function startRefundRig(options: RigOptions = {}) {
       })
       return await readRefund(refundId)
     },
+    /** Holds refunds, as `refund/…`, `payment/…` or `merchant/…`. */
+    async hold(target: string, reason: string): Promise<void> {
+      const { status } = await rig.api(`/v1/holds/${target}`, {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ reason }),
+      })
+      if (status !== 200) throw new Error(`${status} for the hold of ${target}`)
+    },
     /** Amounts that moved at the gateway, oldest first. */
     async moved(paymentId: string): Promise<string[]> {
       const { data } = Ledger.parse(await rig.control('GET', '/ledger'))

@@ -222,17 +222,24 @@ export function signIpn(
   }
 }
 
+type Notification = Record<string, unknown> | string | Uint8Array<ArrayBuffer>
+
+/** Posts a notification, by default as JSON. */
+export function sendIpn(
+  url: string,
+  body: Notification,
+  headers: Record<string, string> = { 'content-type': 'application/json' },
+): Promise<Response> {
+  const isWritten = typeof body === 'string' || body instanceof Uint8Array
+  const init = { method: 'POST', headers, body: isWritten ? body : JSON.stringify(body) }
+  return fetch(`${url}/ipn`, init)
+}
+
 /** Posts a notification and returns the status and the parsed response. */
 export async function postIpn(
-  url: string,
-  body: Record<string, unknown> | string | Uint8Array<ArrayBuffer>,
-  headers: Record<string, string> = { 'content-type': 'application/json' },
+  ...given: Parameters<typeof sendIpn>
 ): Promise<{ status: number; answer: unknown }> {
-  const response = await fetch(`${url}/ipn`, {
-    method: 'POST',
-    headers,
-    body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
-  })
+  const response = await sendIpn(...given)
   return { status: response.status, answer: await response.json() }
 }
 

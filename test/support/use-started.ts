@@ -1,6 +1,8 @@
 import { afterAll, afterEach, beforeAll } from 'vitest'
+import type { Role } from '../../src/access/types.ts'
 import type { Service } from '../../src/service.ts'
 import { borrowRig } from './borrow-rig.ts'
+import { addVisitors, type Visitor } from './console.ts'
 import { borrowDatabase, createTestDatabase, emptyTables, type TestDatabase } from './database.ts'
 import { type RefundLab, startRefundLab } from './refund-lab.ts'
 import { type RefundRig, startRefundRig } from './refunds.ts'
@@ -52,6 +54,14 @@ export function useTwoServices(settings: Record<string, string>): { rig: Rig; ot
   )
   afterEach(() => clearRig(rig))
   return { rig, other }
+}
+
+/** A signed-in person of each role, with every account. */
+export function usePeople(rig: Pick<Rig, 'database'>): Record<Role, Visitor> {
+  return useStarted(
+    () => addVisitors(rig.database),
+    async () => {},
+  )
 }
 
 export function useRefundRig(options: RigOptions = {}): RefundRig {

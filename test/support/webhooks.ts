@@ -32,9 +32,14 @@ export function callWebhooks(rig: Rig, method: string, path = '', body?: unknown
   })
 }
 
-/** Registers an endpoint until the test ends. */
-export async function register(rig: Rig, url: string, types?: string[]): Promise<Registered> {
-  const response = await callWebhooks(rig, 'POST', '', { url, ...(types ? { types } : {}) })
+/** Registers an endpoint until the test ends, with the key of every scope or another. */
+export async function register(
+  rig: Rig,
+  url: string,
+  types?: string[],
+  key = KEY,
+): Promise<Registered> {
+  const response = await callWebhooks(rig, 'POST', '', { url, ...(types ? { types } : {}) }, key)
   const text = await response.text()
   expect({ status: response.status, text }).toMatchObject({ status: 201 })
   const endpoint = Registered.parse(JSON.parse(text))
@@ -66,6 +71,19 @@ export async function work(ctx: ServiceContext, round = createDeliveryRound(ctx)
     await finished
     if (count === 0) return
   }
+}
+
+/** Appends events to the feed, and delivers until nothing is due. */
+export async function deliver(...given: Parameters<typeof publish>): Promise<string[]> {
+  const ids = await publish(...given)
+  await work(given[0].service.ctx)
+  return ids
+}
+
+/** Delivers what waits, whatever it waits for. */
+export async function deliverLater(rig: Rig): Promise<void> {
+  await passTime(rig)
+  await work(rig.service.ctx)
 }
 
 /** Makes everything that waits due, and ends every pause and every lease. */
@@ -121,6 +139,7 @@ const Endpoint = z.looseObject({
   failingSince: z.string().nullable(),
   disabledReason: z.string().nullable(),
   lastError: z.string().nullable(),
+  previousSecretValidUntil: z.string().nullable(),
   pending: z.int(),
 })
 
@@ -170,6 +189,12 @@ export async function receive(status = 204) {
     response.writeHead(one.ofEvents.get(String(headers['webhook-id'])) ?? one.status).end()
   })
   return Object.assign(one, { url, seen })
+}
+
+/** The same, registered until the test ends. */
+export async function openEndpoint(rig: Rig, status?: number, types?: string[]) {
+  const receiver = await receive(status)
+  return { receiver, ...(await register(rig, receiver.url, types)) }
 }
 
 /** An endpoint that answers 200, or as the test decides, when the test says so; `answer` ends the oldest open call. */

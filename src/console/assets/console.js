@@ -120,9 +120,11 @@ addEventListener('submit', (event) => {
 })
 
 // What was typed stays with the page in the history: browsers give back no field that they are told not to remember.
+// They may write the history to disk, so what is sensitive has to be typed again.
 addEventListener('change', () => {
   const typed = [...document.querySelectorAll('input')].filter(
-    ({ autocomplete, form }) => autocomplete === 'off' && form?.method === 'post',
+    ({ autocomplete, dataset, form }) =>
+      autocomplete === 'off' && !dataset.sensitive && form?.method === 'post',
   )
   history.replaceState(Object.fromEntries(typed.map(({ id, value }) => [id, value])), '')
 })

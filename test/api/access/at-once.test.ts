@@ -2,14 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { rotateKey } from '../../../src/access/key-changes.ts'
+import { endPerson } from '../../../src/access/people.ts'
 import { decideRefund } from '../../../src/decisions/refunds.ts'
 import { recordEvents } from '../../../src/events/record-events.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { findRefund } from '../../../src/refunds/find.ts'
 import { findPersonAccess } from '../../support/access.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
-import { ask, seedPaid } from '../../support/ask.ts'
+import { ask, expectTaken, seedPaid } from '../../support/ask.ts'
 import { addVisitor, type Visitor } from '../../support/console.ts'
 import { EVENT_DATA } from '../../support/event-data.ts'
 import { openEventStream } from '../../support/feed.ts'
@@ -94,33 +96,57 @@ const takeRole = ({ personId }: Visitor) => rig.database.sql`
 const endSession = ({ token }: Visitor) => rig.database.sql`
   update sessions set ended_at = now() where token_hash = sha256(${token}::bytea)`
 
+/** A refund that waits for an approval, and a person who may give it. */
+async function prepareApproval() {
+  const { database, service } = rig
+  const { ctx, url } = service
+  const merchants = [MERCHANT.merchantCode]
+  const approver = await addVisitor(database, { roles: ['approver'] })
+  const { id: paymentId, transactionId } = await seedPaid(database)
+  const { id } = await expectTaken(await ask({ url }, paymentId, { amount: '1' }))
+  const found = await findRefund(ctx, merchants, id)
+  const access = await findPersonAccess(rig, approver.token)
+  // As the route asks for it.
+  access.required.add('refunds:approve')
+  return {
+    ...{ approver, transactionId },
+    approve: () => decideRefund(ctx, found, { decision: 'approve' }, access),
+    readStatus: async () => (await findRefund(ctx, merchants, id)).refund.status,
+  }
+}
+
+/** Requires that an approval, which begins to wait for what `hold` has locked, is refused after `change` and its commit. */
+async function expectApprovalRefused(
+  { approve, readStatus }: Awaited<ReturnType<typeof prepareApproval>>,
+  hold: (held: Sql) => Promise<unknown>,
+  change: () => PromiseLike<unknown>,
+  code: string,
+): Promise<void> {
+  await whileUncommitted(rig.database, hold, async (commit) => {
+    const deciding = approve()
+    deciding.catch(() => {})
+    await waitUntilBlocked(rig.database)
+    await change()
+    await commit()
+    await expect(deciding).rejects.toMatchObject({ code })
+  })
+  expect(await readStatus()).toBe('awaiting_approval')
+}
+
 it.each([
   ['its role is taken away', takeRole, 'scope_missing'],
   ['its session is ended', endSession, 'unauthenticated'],
 ] as const)('an approval that waits for a lock is refused when %s', async (_, change, code) => {
-  const { database, service } = rig
-  const merchants = [MERCHANT.merchantCode]
-  const approver = await addVisitor(database, { roles: ['approver'] })
-  const { id: paymentId, transactionId } = await seedPaid(database)
-  const asked = await ask({ url: service.url }, paymentId, { amount: '1' })
-  const { id } = z.object({ id: z.uuid() }).parse(await asked.json())
-  const found = await findRefund(service.ctx, merchants, id)
-  const access = await findPersonAccess(rig, approver.token)
-  // As the route asks for it.
-  access.required.add('refunds:approve')
-  await whileUncommitted(
-    database,
-    (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
-    async (commit) => {
-      const deciding = decideRefund(service.ctx, found, { decision: 'approve' }, access)
-      deciding.catch(() => {})
-      await waitUntilBlocked(database)
-      await change(approver)
-      await commit()
-      await expect(deciding).rejects.toMatchObject({ code })
-    },
-  )
-  expect((await findRefund(service.ctx, merchants, id)).refund.status).toBe('awaiting_approval')
+  const given = await prepareApproval()
+  const hold = (held: Sql) => held`
+    select from transactions where transaction_id = ${given.transactionId} for update`
+  await expectApprovalRefused(given, hold, () => change(given.approver), code)
+})
+
+it('an approval waits for the end of the access that is being committed, and is refused', async () => {
+  const given = await prepareApproval()
+  const hold = (held: Sql) => endPerson(held, given.approver.personId)
+  await expectApprovalRefused(given, hold, async () => {}, 'unauthenticated')
 })
 
 /** Publishes an event. @returns the transaction that it is about */

@@ -123,16 +123,6 @@ it('an end of the access that begins during a sign-in waits for it, and ends its
   expect(left).toHaveLength(0)
 })
 
-it('the session that the browser had ends, whoever it belongs to', async () => {
-  const planted = await addVisitor(database)
-  const { personId } = await addTestPerson(database)
-  const opened = await open(await makeLink(database, personId), { replaces: planted.token })
-  if (opened.kind !== 'opened') throw new Error(opened.kind)
-  expect(opened.token).not.toBe(planted.token)
-  expect((await findSession(database.sql, planted.token))?.isLive).toBe(false)
-  expect((await findSession(database.sql, opened.token))?.isLive).toBe(true)
-})
-
 it('failed sign-ins of a network are limited, and neither count those that succeed nor keep them out', async () => {
   const address = newAddress()
   const { personId } = await addTestPerson(database)

@@ -32,17 +32,15 @@ const taking =
     else response.writeHead(401).end('{"message":"token expired"}')
   }
 
+const TAKEN = taking(() => true)
+
 const readMany = (get: (path: string) => Promise<Response>, n: number) =>
   Promise.all(Array.from({ length: n }, (_, nth) => get(`/VC-${nth}`)))
 
 describe('reads through the service', () => {
   it('twenty at once on a cold start fetch exactly one token, asked for as the client', async () => {
     const settings = { ...CLIENT, GATEWAY_TOKEN_SCOPE: 'cards:read' }
-    const { get, reads, fetches } = await startWith(
-      taking(() => true),
-      undefined,
-      settings,
-    )
+    const { get, reads, fetches } = await startWith(TAKEN, undefined, settings)
     const answers = await readMany(get, 20)
     expect(answers.map(({ status }) => status)).toEqual(Array(20).fill(200))
     expect(reads).toHaveLength(20)
@@ -104,10 +102,7 @@ describe('reads through the service', () => {
     ['a refusal', 401, '{"error":"invalid_client","client_secret":"client-secret-hunter2"}'],
   ])('without a token, because of %s, are 502 and ask for one once', async (_, status, body) => {
     const tokens: Cards[1] = (response) => response.writeHead(status).end(body)
-    const { get, reads, fetches, logged } = await startWith(
-      taking(() => true),
-      tokens,
-    )
+    const { get, reads, fetches, logged } = await startWith(TAKEN, tokens)
     for (const answer of [...(await readMany(get, 5)), ...(await readMany(get, 5))]) {
       const problem = await expectProblem(answer, 502, 'gateway_token_refused')
       expect(JSON.stringify(problem)).not.toContain('hunter2')
@@ -119,11 +114,7 @@ describe('reads through the service', () => {
 
   it('whose token takes too long are 504', async () => {
     const settings = { ...CLIENT, GATEWAY_TIMEOUT_MS: '100' }
-    const { get } = await startWith(
-      taking(() => true),
-      () => {},
-      settings,
-    )
+    const { get } = await startWith(TAKEN, () => {}, settings)
     await expectProblem(await get('/VC-1'), 504, 'gateway_timeout')
   })
 
@@ -133,11 +124,7 @@ describe('reads through the service', () => {
       (response) => response.end('{"code":1,"data":{"access_token":"T9","expires_in":"60"}}'),
     )
     const settings = { ...CLIENT, GATEWAY_TOKEN_URL: `${elsewhere.url}${TOKENS}` }
-    const { get, reads, fetches } = await startWith(
-      taking(() => true),
-      undefined,
-      settings,
-    )
+    const { get, reads, fetches } = await startWith(TAKEN, undefined, settings)
     expect((await get('/VC-1')).status).toBe(200)
     expect(reads[0]?.headers.authorization).toBe('Bearer T9')
     expect([fetches.length, elsewhere.fetches.length]).toEqual([0, 1])

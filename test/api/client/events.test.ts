@@ -1,17 +1,16 @@
 import {
-  type Client,
+  type ClientOptions,
   CursorExpiredError,
-  createClient,
   type EventType,
   type FollowedEvent,
   type Following,
   ForbiddenError,
 } from '@ipn-processor/client'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { makeFaultyFetch } from '../../support/faulty-fetch.ts'
+import { connectFaulty } from '../../support/faulty-fetch.ts'
 import { readAllEvents } from '../../support/feed.ts'
 import { pickPort } from '../../support/ports.ts'
-import { addKey, KEY, startTestService } from '../../support/service.ts'
+import { addKey, startTestService } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -23,11 +22,8 @@ beforeEach(async () => {
   start = (await readAllEvents(rig)).at(-1)?.id ?? '0'
 })
 
-function connect({ baseUrl = rig.service.url, apiKey = KEY } = {}) {
-  const { fetch, faults, seen } = makeFaultyFetch()
-  const client: Client = createClient({ baseUrl, apiKey, fetch, retries: 0 })
-  return { client, faults, seen }
-}
+const connect = ({ baseUrl = rig.service.url, ...options }: Partial<ClientOptions> = {}) =>
+  connectFaulty(baseUrl, { retries: 0, ...options })
 
 /** Makes a payment, which causes `payment.created`, `transaction.final` and possibly other events. */
 async function pay(): Promise<void> {

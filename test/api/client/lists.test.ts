@@ -1,7 +1,7 @@
 import { createClient, type Page } from '@ipn-processor/client'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { seedPayment, seedTransaction } from '../../support/api.ts'
-import { makeFaultyFetch } from '../../support/faulty-fetch.ts'
+import { seedDiscrepancy, seedPayment, seedTransaction } from '../../support/api.ts'
+import { connectFaulty } from '../../support/faulty-fetch.ts'
 import { KEY, MERCHANT } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 
@@ -21,10 +21,7 @@ beforeAll(async () => {
   }
 })
 
-function connect() {
-  const { fetch, seen } = makeFaultyFetch()
-  return { client: createClient({ baseUrl: rig.service.url, apiKey: KEY, fetch }), seen }
-}
+const connect = () => connectFaulty(rig.service.url)
 
 async function collect<T>(all: AsyncIterable<T>): Promise<T[]> {
   const items: T[] = []
@@ -99,9 +96,7 @@ describe('a list', () => {
   it('of discrepancies or of a timeline works the same way', async () => {
     const { client } = connect()
     for (const transactionId of ['T1', 'T2', 'T3']) {
-      await rig.database.sql`
-        insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
-        values (${MERCHANT.merchantCode}, ${transactionId}, 'ipn_missing', 'paid', 'nothing')`
+      await seedDiscrepancy(rig.database, 'ipn_missing', { transactionId })
     }
     const found = await collect(client.discrepancies.list({ kind: 'ipn_missing', limit: 1 }))
     expect(found.map(({ transactionId }) => transactionId)).toEqual(['T3', 'T2', 'T1'])

@@ -9,32 +9,17 @@ import {
 import { describe, expect, it } from 'vitest'
 import { addPrincipal } from '../../support/approvals.ts'
 import { MASKED, RECEIVER } from '../../support/ask.ts'
-import { answerWith, makeFaultyFetch } from '../../support/faulty-fetch.ts'
+import { answerWith, catchError, connectFaulty } from '../../support/faulty-fetch.ts'
 import { PATIENT_REFUNDS } from '../../support/refunds.ts'
-import { KEY } from '../../support/service.ts'
 import { useRefundRig } from '../../support/use-started.ts'
 
 const rig = useRefundRig({
   settings: { ...PATIENT_REFUNDS, REFUND_APPROVAL_ABOVE: 'VND:1000000,USD:1000000' },
 })
 
-function connect(options: { retries?: number } = {}) {
-  const { fetch, faults, seen } = makeFaultyFetch()
-  const baseUrl = rig.service.url
-  return { client: createClient({ baseUrl, apiKey: KEY, fetch, ...options }), faults, seen }
-}
+const connect = (options: { retries?: number } = {}) => connectFaulty(rig.service.url, options)
 
-/** Returns the error of a call. */
-async function catchError(call: Promise<unknown>): Promise<unknown> {
-  return await call.then(
-    () => expect.fail('it was not refused'),
-    (error: unknown) => error,
-  )
-}
-
-async function pay(options: { amount?: string; paymentMethod?: string } = {}): Promise<string> {
-  return (await rig.pay(options)).id
-}
+const pay = async (options?: Parameters<typeof rig.pay>[0]) => (await rig.pay(options)).id
 
 describe('a refund', () => {
   it('whose response was lost twice is retried under its key and moves money once', async () => {

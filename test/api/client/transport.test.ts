@@ -16,7 +16,7 @@ import {
 } from '@ipn-processor/client'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { seedTransaction } from '../../support/api.ts'
-import { answerWith, type Fault, makeFaultyFetch } from '../../support/faulty-fetch.ts'
+import { answerWith, catchError, connectFaulty, type Fault } from '../../support/faulty-fetch.ts'
 import { serve } from '../../support/gateway.ts'
 import { addKey, KEY, MERCHANT } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -28,20 +28,11 @@ beforeAll(async () => {
 
 /** Creates a client of the real service whose first requests meet these faults. */
 function connect({ faults = [], ...options }: Partial<ClientOptions> & { faults?: Fault[] } = {}) {
-  const { fetch, seen, faults: queue } = makeFaultyFetch()
-  queue.push(...faults)
   const retried: { error: IpnProcessorError; inMs: number }[] = []
   const onRetry = (error: IpnProcessorError, inMs: number) => void retried.push({ error, inMs })
-  const all = { baseUrl: rig.service.url, apiKey: KEY, fetch, onRetry, ...options }
-  return { client: createClient(all), seen, retried }
-}
-
-/** Returns the error of a call. */
-async function catchError(call: Promise<unknown>): Promise<unknown> {
-  return await call.then(
-    () => expect.fail('it was not refused'),
-    (error: unknown) => error,
-  )
+  const connected = connectFaulty(options.baseUrl ?? rig.service.url, { onRetry, ...options })
+  connected.faults.push(...faults)
+  return { ...connected, retried }
 }
 
 const always = (fault: Fault) => Array<Fault>(20).fill(fault)

@@ -1,23 +1,18 @@
 import {
   AbortError,
   type ClientOptions,
-  createClient,
   ForbiddenError,
   NotFoundError,
   TimeoutError,
 } from '@ipn-processor/client'
 import { describe, expect, it } from 'vitest'
-import { answerWith, makeFaultyFetch } from '../../support/faulty-fetch.ts'
-import { KEY } from '../../support/service.ts'
+import { answerWith, connectFaulty } from '../../support/faulty-fetch.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const rig = useRig()
 
-function connect(baseUrl = rig.service.url, options: Partial<ClientOptions> = {}) {
-  const { fetch, faults, seen } = makeFaultyFetch()
-  return { client: createClient({ baseUrl, apiKey: KEY, fetch, ...options }), faults, seen }
-}
+const connect = (options?: Partial<ClientOptions>) => connectFaulty(rig.service.url, options)
 
 let orders = 0
 
@@ -63,7 +58,7 @@ describe('a wait', () => {
   })
 
   it('is held for longer than the time-out of other attempts', async () => {
-    const { client, seen } = connect(rig.service.url, { attemptTimeoutMs: 300 })
+    const { client, seen } = connect({ attemptTimeoutMs: 300 })
     const { transactionId, finish } = await beginToPay()
     const waiting = client.transactions.wait(transactionId)
     const isHeld = () => seen.at(-1)?.url.searchParams.get('wait') === '25'
@@ -97,7 +92,7 @@ describe('a wait', () => {
   })
 
   it('survives transient failures, whatever `retries` is, and ends with others', async () => {
-    const { client, faults, seen } = connect(rig.service.url, { retries: 0 })
+    const { client, faults, seen } = connect({ retries: 0 })
     const { transactionId, finish } = await beginToPay()
     faults.push('refuse', answerWith(503, 'unavailable'), 'lose_answer')
     const waiting = client.transactions.wait(transactionId)
@@ -134,7 +129,7 @@ describe('a wait', () => {
 })
 
 it('a wait for a refund is held and survives transient failures, too', async () => {
-  const { client, faults, seen } = connect(rig.service.url, { retries: 0 })
+  const { client, faults, seen } = connect({ retries: 0 })
   const { transactionId, finish } = await beginToPay()
   await finish()
   const [payment] = (await client.transactions.wait(transactionId)).payments

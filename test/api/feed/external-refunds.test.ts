@@ -54,17 +54,13 @@ async function readStates(
 }
 
 async function post(path: string, body: object): Promise<void> {
-  const response = await lab.api(path, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ reason: 'ticket 4711', ...body }),
-  })
-  expect({ path, status: response.status }).toEqual({ path, status: 200 })
+  const { status } = await lab.post(path, { reason: 'ticket 4711', ...body })
+  expect({ path, status }).toEqual({ path, status: 200 })
 }
 
 async function decide(payment: LabPayment, requestId: string, outcome: string): Promise<void> {
   const one = (await list(payment)).find((found) => found.requestId === requestId)
-  await post(`/v1/external-refunds/${one?.id}/resolution`, { outcome })
+  await post(`/external-refunds/${one?.id}/resolution`, { outcome })
 }
 
 async function makeReserved(amount = '30'): Promise<LabPayment> {
@@ -81,7 +77,7 @@ async function makeEntered(): Promise<LabPayment> {
   await lab.pass(payment)
   const [row] = await lab.database.sql`
     select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
-  await post(`/v1/discrepancies/${row?.id}/resolution`, {})
+  await post(`/discrepancies/${row?.id}/resolution`, {})
   return payment
 }
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
-import { expectInvalid } from '../../support/api.ts'
 import { EVENT_DATA } from '../../support/event-data.ts'
 import { findEnd, openEventStream, readEvents } from '../../support/feed.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -50,10 +49,5 @@ describe('after=latest', () => {
     await waitUntil(() => ids().length > 0, { what: 'the event' })
     stream.leave()
     expect(ids()).toEqual(['T-STREAMED'])
-  })
-
-  it.each(['newest', 'LATEST', '-1'])('is the only word that is taken (%s)', async (word) => {
-    const problem = await expectInvalid(await rig.api(`/v1/events?after=${word}`), 'after')
-    expect(problem.detail).toContain('latest')
   })
 })

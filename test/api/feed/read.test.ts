@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { EVENT_SCOPES } from '../../../src/events/event.ts'
 import { type NewEvent, recordEvents } from '../../../src/events/record-events.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
-import { readFeed } from '../../../src/feed/read-feed.ts'
 import { createDeleteExpired } from '../../../src/maintenance/delete-expired.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
@@ -10,6 +9,7 @@ import {
   expectInvalid,
   expectProblem,
   OTHER,
+  TWO_ACCOUNTS,
   withKey,
   writeMerchantsFile,
 } from '../../support/api.ts'
@@ -22,9 +22,7 @@ import { waitUntil } from '../../support/wait-until.ts'
 const TYPES = Object.keys(EVENT_SCOPES)
 
 /** Two accounts; only the test publishes here. */
-const file = writeMerchantsFile([MERCHANT, OTHER])
-afterAll(() => file.remove())
-const rig = useRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
+const rig = useRig({ settings: { ROLE: 'web', ...TWO_ACCOUNTS } })
 beforeAll(async () => {
   const { merchantCode } = MERCHANT
   await addKey(rig.database, keyOf('payments'), ['payments:read'], merchantCode)
@@ -55,12 +53,7 @@ async function addEvents(...given: Given[]): Promise<string> {
 }
 
 /** The cursor at the end of the feed. */
-async function end(): Promise<string> {
-  const nothing = { merchants: [], types: [], withRefunds: true }
-  let page = await readFeed(rig.service.ctx, nothing, undefined, 1)
-  while (!page.atEnd) page = await readFeed(rig.service.ctx, nothing, page.next, 1)
-  return String(page.next)
-}
+const end = async () => (await read('after=latest')).nextCursor
 
 type Seen = { data: { type: string; transactionId: string; id: string }[]; nextCursor: string }
 
@@ -214,7 +207,8 @@ describe('a key of every account', () => {
 
 describe.each(['/v1/events', '/v1/events/stream'])('%s refuses', (path) => {
   it.each([
-    ['after', 'after=x'],
+    ['after', 'after=newest'],
+    ['after', 'after=LATEST'],
     ['after', 'after=-1'],
     ['after', 'after=1.5'],
     ['after', 'after='],
@@ -226,6 +220,7 @@ describe.each(['/v1/events', '/v1/events/stream'])('%s refuses', (path) => {
   ])('%s in %s', async (field, query) => {
     const problem = await expectProblem(await rig.api(`${path}?${query}`), 422, 'invalid_request')
     expect(problem.errors?.[0]?.path.split('.')[0]).toBe(field)
+    if (field === 'after') expect(problem.detail).toContain('latest')
   })
 
   it('a cursor beyond its end: an empty page would hide what it skips', async () => {

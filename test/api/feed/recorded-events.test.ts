@@ -223,12 +223,8 @@ describe('a refund', () => {
     await lab.database.sql`
       update refunds set status = 'needs_review', due_at = null where refund_id = ${refundId}`
     await takeEvents()
-    const response = await lab.api(`/v1/refunds/${refundId}/resolution`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ outcome: 'failed', reason: 'ticket 4711' }),
-    })
-    expect(response.status).toBe(200)
+    const decision = { outcome: 'failed', reason: 'ticket 4711' }
+    expect((await lab.post(`/refunds/${refundId}/resolution`, decision)).status).toBe(200)
     expect(await takeEventsOf(payment.transactionId)).toEqual([
       ['payment.updated', await lab.payment(payment.id)],
       ['refund.updated', await lab.readRefund(refundId)],

@@ -1,8 +1,8 @@
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
 import { computeSecureHash } from '../../../src/gateway/signature.ts'
 import { warnOfUnsigned } from '../../../src/ipn/answer.ts'
-import { OTHER, writeMerchantsFile } from '../../support/api.ts'
+import { OTHER, TWO_ACCOUNTS } from '../../support/api.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
 import { countRows } from '../../support/database.ts'
 import { createReader } from '../../support/receive.ts'
@@ -123,14 +123,11 @@ describe('the signature rule', () => {
 })
 
 describe('several accounts', () => {
-  const file = writeMerchantsFile([MERCHANT, OTHER])
-  afterAll(() => file.remove())
-  const settings = { MERCHANTS_FILE: file.path }
   const signOther = (secret = OTHER.secret) =>
     signIpn({ svc_MerchantCode: OTHER.merchantCode, svc_TransactionID: 'T1' }, { secret })
 
   it('each signs with its own secret, whatever the id of its transaction', async () => {
-    const read = createReader(settings)
+    const read = createReader(TWO_ACCOUNTS)
     for (const [body, { merchantCode }] of [
       [GOOD, MERCHANT],
       [signOther(), OTHER],
@@ -144,7 +141,7 @@ describe('several accounts', () => {
     const { svc_MerchantCode: _code, ...nameless } = GOOD
     const of = (svc_MerchantCode: string) => ({ ...GOOD, svc_MerchantCode })
     const bodies = [nameless, of(''), of('SHOP3'), signOther(MERCHANT.secret), of('OTHER1')]
-    expect(await readAll(settings, bodies)).toEqual([
+    expect(await readAll(TWO_ACCOUNTS, bodies)).toEqual([
       ...['svc_MerchantCode is missing', 'svc_MerchantCode is missing', 'unknown svc_MerchantCode'],
       ...['refused: wrong', 'refused: wrong'],
     ])

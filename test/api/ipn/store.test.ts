@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { makeRefundArrival } from '../../support/arrivals.ts'
 import { countRows, holdLocks, listBlockedCommits } from '../../support/database.ts'
-import { postIpn, signIpn } from '../../support/service.ts'
+import { postIpn, sendIpn, signIpn } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -56,11 +56,7 @@ it("a refund's notification is one row however often it comes, and registers no 
 it('what the table rejects is not acknowledged, and is accepted once the table works again', async () => {
   const body = signIpn({ svc_TransactionID: 'T-NO-TABLE' })
   await rig.database.sql`alter table ipn_events rename to gone`
-  const response = await fetch(`${rig.service.url}/ipn`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
+  const response = await sendIpn(rig.service.url, body)
   await rig.database.sql`alter table gone rename to ipn_events`
   expect([response.status, await response.json()]).toEqual([500, NOT_STORED])
   expect(response.headers.get('retry-after')).toBe('1')
@@ -110,11 +106,7 @@ it('a full inbox answers 503 with Retry-After, and everything else is still serv
   const fillers = Promise.all(
     Array.from({ length: 5_000 }, () => rig.service.ctx.inbox.store(filler)),
   )
-  const refused = await fetch(`${rig.service.url}/ipn`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  })
+  const refused = await sendIpn(rig.service.url, body)
   expect([refused.status, await refused.json()]).toEqual([503, NOT_STORED])
   expect(refused.headers.get('retry-after')).toBe('1')
   await lock.release()

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start.ts'
+import { startSandbox } from '../../../src/sandbox/start.ts'
 import {
   DETAIL,
   ENVELOPE,
@@ -11,13 +11,13 @@ import {
   WRONG_QUERIES,
 } from '../../support/card-specification.ts'
 import { MERCHANT } from '../../support/service.ts'
+import { useStarted } from '../../support/use-started.ts'
 
-let sandbox: Sandbox
-beforeAll(async () => {
-  const token = { kind: 'static' as const, accessToken: 'TOKEN' }
-  sandbox = await startSandbox({ accounts: [{ ...MERCHANT, token }] })
-})
-afterAll(() => sandbox.stop())
+const token = { kind: 'static' as const, accessToken: 'TOKEN' }
+const sandbox = useStarted(
+  () => startSandbox({ accounts: [{ ...MERCHANT, token }] }),
+  (started) => started.stop(),
+)
 
 const Members = z.record(z.string(), z.unknown())
 const Page = z.object({ docs: z.array(Members), totalDocs: z.number(), totalPages: z.number() })

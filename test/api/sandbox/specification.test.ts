@@ -146,21 +146,6 @@ describe.each(OPERATIONS)('$command ($section)', (operation) => {
     expect(await send({ ...more, svc_New: 'y' })).toMatchObject({ svc_ResponseCode: 204 })
   })
 
-  it('a value that is refused has a code of its own', async () => {
-    for (const [name, value, code] of [
-      ['svc_Command', 'PAY', 201],
-      ['svc_Version', '2', 203],
-      ['svc_MerchantCode', 'NOBODY', 30],
-      ['svc_SecureHash', '0'.repeat(64), 204],
-    ] as const) {
-      const answer = await send({ ...makeRequest(operation, { [name]: value }), [name]: value })
-      expect(answer).toMatchObject({
-        svc_ResponseCode: code,
-        svc_ResponseMsg: expect.stringMatching(/./),
-      })
-    }
-  })
-
   it('can be made to answer each code of a failure', async () => {
     for (const code of FAILURE_CODES) {
       await control('/faults', { command: operation.command, kind: 'code', code, times: 1 })

@@ -3,16 +3,15 @@ import { syncDue } from '../../../src/sync/sync-due.ts'
 import { readPage } from '../../support/api.ts'
 import { emptyTables } from '../../support/database.ts'
 import { readRecorded } from '../../support/feed.ts'
+import { postIpn } from '../../support/service.ts'
 import { makeTransaction, notifyOf, syncAgain } from '../../support/sync.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const lab = useRefundLab({ settings: { IPN_SIGNATURE: 'optional' } })
-let tests = 0
 let id = ''
 beforeEach(() => {
-  tests += 1
-  id = `T-AMOUNT-${tests}`
+  id = `T-AMOUNT-${crypto.randomUUID()}`
 })
 afterEach(() => emptyTables(lab.database))
 
@@ -148,12 +147,7 @@ describe('the expected amount', () => {
   it('is none of an unsigned notification', async () => {
     await makeTransaction(lab, id, [{ amount: '1000' }])
     const body = { svc_TransactionID: id, svc_Amount: 5, svc_ResponseCode: 0 }
-    const { status } = await fetch(`${lab.service.url}/ipn`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    })
-    expect(status).toBe(200)
+    expect((await postIpn(lab.service.url, body)).status).toBe(200)
     await syncDue(lab.service.ctx)
     expect(await readShown()).toMatchObject({ expectedAmount: null, amountMatches: null })
     expect(await readMismatches()).toEqual([])

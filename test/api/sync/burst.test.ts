@@ -8,7 +8,6 @@ import {
   notifyOf,
   readItem,
   syncAgain,
-  waitForQueries,
 } from '../../support/sync.ts'
 import { clearRig, useRig } from '../../support/use-started.ts'
 
@@ -42,23 +41,6 @@ describe('notifications during a running query', () => {
     expect(await read('T-1')).toMatchObject({ dueInMs: null })
     expect(await syncDue(rig.service.ctx)).toBe(0)
     expect(await countQueries(rig, 'T-1')).toBe(2)
-  })
-
-  it('reset the failures: the next query starts counting again', async () => {
-    await makeTransaction(rig, 'T-2')
-    await notifyOf(rig, 'T-2')
-    await rig.database.sql`update transactions set attempts = 29`
-    await rig.control('POST', '/faults', {
-      command: 'QUERY_PT',
-      kind: 'acceptThenHang',
-      times: 1,
-    })
-    const running = syncDue(rig.service.ctx)
-    await waitForQueries(rig, 'T-2', 1)
-    await notifyOf(rig, 'T-2', { svc_Amount: 1 })
-    await running
-    expect(await read('T-2')).toMatchObject({ attempts: 0, abandoned: false, leased: false })
-    expect((await read('T-2')).dueInMs).not.toBeNull()
   })
 })
 

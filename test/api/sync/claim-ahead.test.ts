@@ -1,18 +1,16 @@
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { countAhead } from '../../../src/sync/claim-ahead.ts'
 import { claimDue } from '../../../src/sync/claim-due.ts'
 import { beginSync } from '../../../src/sync/sync-due.ts'
-import { OTHER, writeMerchantsFile } from '../../support/api.ts'
+import { OTHER, TWO_ACCOUNTS } from '../../support/api.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { countQueries, makeTransaction, readItem, registerDue } from '../../support/sync.ts'
 import { clearRig, useRig } from '../../support/use-started.ts'
 
 const [A, B] = [MERCHANT.merchantCode, OTHER.merchantCode]
 const IDS = ['T-1', 'T-2', 'T-3', 'T-4', 'T-5']
-const file = writeMerchantsFile([MERCHANT, OTHER])
-afterAll(() => file.remove())
 /** Four call slots, of which one account has three at most. */
-const settings = { ROLE: 'web', MERCHANTS_FILE: file.path, GATEWAY_MAX_CONCURRENCY: '4' }
+const settings = { ROLE: 'web', ...TWO_ACCOUNTS, GATEWAY_MAX_CONCURRENCY: '4' }
 const rig = useRig({ settings, sandbox: { accounts: [MERCHANT, OTHER] } })
 const stopping = new AbortController()
 let held: (() => void)[] = []

@@ -11,10 +11,9 @@ import { useRig } from '../../support/use-started.ts'
 const rig = useRig({ settings: { ROLE: 'web' } })
 /** Makes ids unique to a test: the gateway keeps its transactions. */
 let ids: string[] = []
-let tests = 0
 beforeEach(() => {
-  tests += 1
-  ids = [0, 1, 2, 3, 4].map((n) => `T-${tests}-${n}`)
+  const test = crypto.randomUUID()
+  ids = [0, 1, 2, 3, 4].map((n) => `T-${test}-${n}`)
 })
 afterEach(() => emptyTables(rig.database))
 

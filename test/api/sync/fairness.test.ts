@@ -1,10 +1,10 @@
-import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import type { ServiceContext } from '../../../src/create-context.ts'
 import type { Service } from '../../../src/service.ts'
 import { claimDue } from '../../../src/sync/claim-due.ts'
 import { beginSync, syncDue } from '../../../src/sync/sync-due.ts'
 import type { Claim } from '../../../src/sync/types.ts'
-import { OTHER, seedPayment, writeMerchantsFile } from '../../support/api.ts'
+import { OTHER, seedPayment, TWO_ACCOUNTS } from '../../support/api.ts'
 import { ask } from '../../support/ask.ts'
 import { MERCHANT, postIpn, signIpn, startTestService } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
@@ -12,10 +12,8 @@ import { clearRig, useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const [A, B] = [MERCHANT.merchantCode, OTHER.merchantCode]
-const file = writeMerchantsFile([MERCHANT, OTHER])
-afterAll(() => file.remove())
 /** Eight call slots, of which one account has seven at most. */
-const settings = { ROLE: 'web', MERCHANTS_FILE: file.path, GATEWAY_MAX_CONCURRENCY: '8' }
+const settings = { ROLE: 'web', ...TWO_ACCOUNTS, GATEWAY_MAX_CONCURRENCY: '8' }
 const rig = useRig({ settings, sandbox: { accounts: [MERCHANT, OTHER] } })
 const others: Service[] = []
 afterEach(async () => {

@@ -10,11 +10,9 @@ import { makeTransaction } from '../../support/sync.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab({ settings: { IPN_SIGNATURE: 'optional' } })
-let tests = 0
 let id = ''
 beforeEach(async () => {
-  tests += 1
-  id = `T-ORDER-${tests}`
+  id = `T-ORDER-${crypto.randomUUID()}`
   await makeTransaction(lab, id)
 })
 afterEach(() => emptyTables(lab.database))

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { recheckFinal } from '../../../src/maintenance/rechecks.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
+import { beginSync } from '../../support/begin-pass.ts'
 import { startTestService } from '../../support/service.ts'
 import {
   claimOne,
@@ -12,7 +13,6 @@ import {
   readItem,
   registerDue,
   syncAgain,
-  waitForQueries,
 } from '../../support/sync.ts'
 import { clearRig, useRig } from '../../support/use-started.ts'
 
@@ -186,13 +186,15 @@ describe('after SYNC_MAX_ATTEMPTS failures a transaction is abandoned', () => {
   it('but not, and without a line in the log, when a request arrives during the last of them', async () => {
     await makeDue('T-4')
     await rig.database.sql`update transactions set attempts = 2`
-    await misbehave({ kind: 'acceptThenHang', times: 1 })
+    await misbehave({ kind: 'http500', times: 1 })
     const { log, saying } = keepLog()
-    const round = syncDue({ ...rig.service.ctx, log })
-    await waitForQueries(rig, 'T-4', 1)
+    const ctx = { ...rig.service.ctx, log }
+    const running = await beginSync({ ...rig.service, ctx }, 'QUERY_PT')
     await notifyOf(rig, 'T-4')
-    await round
-    expect(await read('T-4')).toMatchObject({ abandoned: false, attempts: 0, leased: false })
+    await running.finish()
+    const item = await read('T-4')
+    expect(item).toMatchObject({ abandoned: false, attempts: 0, leased: false })
+    expect(item.dueInMs).not.toBeNull()
     expect(saying('abandoned')).toEqual([])
   })
 })

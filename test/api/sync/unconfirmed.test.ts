@@ -14,11 +14,9 @@ const lab = useRefundLab({
   log: log.log,
 })
 afterEach(() => emptyTables(lab.database))
-let tests = 0
 let id = ''
 beforeEach(() => {
-  tests += 1
-  id = `T-TYPO-${tests}`
+  id = `T-TYPO-${crypto.randomUUID()}`
 })
 
 async function ask(): Promise<void> {

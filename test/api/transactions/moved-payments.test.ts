@@ -9,13 +9,11 @@ import { useRig } from '../../support/use-started.ts'
 
 const rig = useRig({ settings: { ROLE: 'web' } })
 /** The transactions of the current test: events are kept. */
-let tests = 0
 let old = ''
 let recent = ''
 beforeEach(() => {
-  tests += 1
-  old = `T-OLD-${tests}`
-  recent = `T-NEW-${tests}`
+  old = `T-OLD-${crypto.randomUUID()}`
+  recent = `T-NEW-${crypto.randomUUID()}`
 })
 afterEach(() => emptyTables(rig.database))
 

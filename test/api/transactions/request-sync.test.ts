@@ -1,24 +1,17 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { Transaction } from '../../../src/transactions/view.ts'
-import {
-  expectInvalid,
-  expectProblem,
-  OTHER,
-  withKey,
-  writeMerchantsFile,
-} from '../../support/api.ts'
+import { expectInvalid, expectProblem, OTHER, TWO_ACCOUNTS, withKey } from '../../support/api.ts'
+import { post } from '../../support/ask.ts'
 import { addKey, KEY, MERCHANT, startTestService } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
 
 const MINE = 'key-bound-to-the-first-account-0123456789'
-const file = writeMerchantsFile([MERCHANT, OTHER])
-afterAll(() => file.remove())
-const settings = { MERCHANTS_FILE: file.path, ROLE: 'web' }
+const settings = { ...TWO_ACCOUNTS, ROLE: 'web' }
 const rig = useRig({ settings, config: { bodyTimeoutMs: 1_000 } })
 beforeAll(() => addKey(rig.database, MINE, ['payments:read'], MERCHANT.merchantCode))
 
@@ -163,11 +156,7 @@ describe('the account', () => {
   it('may also be named in the query, but must be the same as in the body', async () => {
     const path = `T-TWICE/sync?merchantCode=${OTHER.merchantCode}`
     const send = (merchantCode: string) =>
-      rig.api(`/v1/transactions/${path}`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ merchantCode }),
-      })
+      post(rig.service, `/v1/transactions/${path}`, { merchantCode })
     await expectInvalid(await send(MERCHANT.merchantCode), 'merchantCode')
     expect((await send(OTHER.merchantCode)).status).toBe(202)
   })
@@ -180,11 +169,8 @@ describe('the account', () => {
     const service = await startTestService(rig.database, rig.sandbox.url, { settings })
     try {
       for (const key of [KEY, 'key-of-the-account-that-left-0123456789']) {
-        const response = await fetch(`${service.url}/v1/transactions/T-LEFT/sync`, {
-          ...withKey(key, { 'content-type': 'application/json' }),
-          method: 'POST',
-          body: JSON.stringify({ merchantCode: gone }),
-        })
+        const asked = { url: service.url, key }
+        const response = await post(asked, '/v1/transactions/T-LEFT/sync', { merchantCode: gone })
         await expectProblem(response, 404, 'merchant_not_found')
       }
       expect(await known()).not.toContain('T-LEFT')

@@ -1,12 +1,11 @@
 import { Agent, request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../../support/api.ts'
+import { OTHER, seedPayment, seedTransaction, TWO_ACCOUNTS } from '../../support/api.ts'
 import { addKey, KEY, MERCHANT, startTestService } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 
-const file = writeMerchantsFile([MERCHANT, OTHER])
-const rig = useRig({ settings: { MERCHANTS_FILE: file.path } })
+const rig = useRig({ settings: TWO_ACCOUNTS })
 const ONE_ACCOUNT = 'key-of-one-account'
 const agent = new Agent({ keepAlive: true })
 
@@ -35,10 +34,7 @@ beforeAll(async () => {
     update actors set networks = '{127.0.0.0/8}' where hash = sha256('key-with-networks'::bytea)`
 })
 afterEach(() => vi.restoreAllMocks())
-afterAll(() => {
-  agent.destroy()
-  file.remove()
-})
+afterAll(() => agent.destroy())
 
 /** The same id with its first letter escaped: the framework serves it. */
 const escaped = (id: string) => `/v1/transactions/%54${id.slice(1)}`

@@ -4,7 +4,7 @@ import { createWaiters } from '../../../src/platform/concurrency/waiters.ts'
 import type { Service } from '../../../src/service.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectProblem, seedTransaction, withKey } from '../../support/api.ts'
-import { ask, expectTaken } from '../../support/ask.ts'
+import { ask, expectTaken, post } from '../../support/ask.ts'
 import { addKey, MERCHANT, postIpn, signIpn, startTestService } from '../../support/service.ts'
 import { makeTransaction, notifyOf, syncAgain } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -301,11 +301,8 @@ it('a transaction that only becomes final wakes who waits: a refund that was nev
   await notifyOf(rig, 'T-ENDED')
   await syncAgain(rig, 'T-ENDED')
   const { id } = await expectTaken(await ask(rig.service, 'P-ENDED', { amount: '10' }))
-  const cancelled = await rig.api(`/v1/refunds/${id}/cancellation`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ reason: 'a mistake' }),
-  })
+  const path = `/v1/refunds/${id}/cancellation`
+  const cancelled = await post(rig.service, path, { reason: 'a mistake' })
   expect(cancelled.status).toBe(200)
   expect(await rig.transaction('T-ENDED')).toMatchObject({ final: false })
   const tag = await tagOf('T-ENDED')

@@ -10,6 +10,7 @@ import { addKey, MERCHANT } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import {
   callWebhooks,
+  deliver,
   passTime,
   publish,
   readEndpoint,
@@ -116,8 +117,7 @@ describe('the version of events', () => {
     API_VERSIONS.set('2027-05', undefined)
     API_VERSIONS.set('2026-11', (event) => ({ ...event, apiVersion: '2026-11', isOld: true }))
     const after = await register(rig, next.url)
-    const [id] = await publish(rig, ['T-3'])
-    await work(rig.service.ctx)
+    const [id] = await deliver(rig, ['T-3'])
     const show = ([seen]: readonly Seen[], secret: string) => seen && verify(seen, secret)
     expect(show(old.seen, before.secret)).toMatchObject({ id, apiVersion: '2026-11', isOld: true })
     expect(show(next.seen, after.secret)).toMatchObject({ id, apiVersion: '2027-05' })

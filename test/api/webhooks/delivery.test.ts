@@ -11,6 +11,8 @@ import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import {
   callWebhooks,
+  deliver,
+  deliverLater,
   listAttempts,
   listIds,
   loseLease,
@@ -51,8 +53,7 @@ describe('an endpoint', () => {
   it("gets the event, which the library's own verifier accepts, and no other header of ours", async () => {
     const receiver = await receive()
     const { secret } = await register(rig, `${receiver.url}/hook?for=us`)
-    const [id = ''] = await publish(rig, ['T-ONE'])
-    await work(rig.service.ctx)
+    const [id = ''] = await deliver(rig, ['T-ONE'])
     const [got, second] = receiver.seen
     if (!got) throw new Error('nothing came')
     expect(second).toBeUndefined()
@@ -113,8 +114,7 @@ describe('an endpoint', () => {
     const { id: endpointId } = await register(rig, receiver.url, ['refund.updated'])
     await publish(rig, ['T-OTHER'])
     const [wanted = ''] = await publish(rig, ['T-WANTED'], { type: 'refund.updated' })
-    await publish(rig, ['T-OTHER'])
-    await work(rig.service.ctx)
+    await deliver(rig, ['T-OTHER'])
     expect(listIds(receiver.seen)).toEqual([wanted])
     expect(await readEndpoint(rig, endpointId)).toMatchObject({ pending: 0 })
   })
@@ -151,14 +151,12 @@ describe('the order of one transaction', () => {
     const [a1 = '', a2 = '', b1 = '', a3 = '', b2 = ''] = ids
     refused = a1
     await work(rig.service.ctx)
-    await passTime(rig)
-    await work(rig.service.ctx)
+    await deliverLater(rig)
     const got = listIds(receiver.seen)
     expect(got.filter((id) => id !== a1)).toEqual([b1, b2])
     expect(got.filter((id) => id === a1)).toHaveLength(2)
     refused = ''
-    await passTime(rig)
-    await work(rig.service.ctx)
+    await deliverLater(rig)
     expect(listIds(receiver.seen).slice(got.length)).toEqual([a1, a2, a3])
   })
 })
@@ -173,8 +171,7 @@ it('an event that cannot be written fails alone: the endpoint gets the events of
   const lastError = 'the event could not be written'
   const stands = { lastError, pending: 1, failingSince: null }
   expect(await readEndpoint(rig, endpointId)).toMatchObject(stands)
-  const [next = ''] = await publish(rig, ['T-AFTER'])
-  await work(rig.service.ctx)
+  const [next = ''] = await deliver(rig, ['T-AFTER'])
   expect(listIds(receiver.seen)).toEqual([next])
   expect(kept.saying('an event cannot be written')).toMatchObject([{ eventId: Number(poison) }])
 })
@@ -324,11 +321,9 @@ describe('a claim', () => {
 it('what waits for a deleted endpoint is deleted with it', async () => {
   const receiver = await receive(() => 500)
   const { id: endpointId } = await register(rig, receiver.url)
-  await publish(rig, ['T-GONE', 'T-GONE'])
-  await work(rig.service.ctx)
+  await deliver(rig, ['T-GONE', 'T-GONE'])
   const sent = receiver.seen.length
   expect((await callWebhooks(rig, 'DELETE', `/${endpointId}`)).status).toBe(204)
-  await passTime(rig)
-  await work(rig.service.ctx)
+  await deliverLater(rig)
   expect(receiver.seen).toHaveLength(sent)
 })

@@ -9,9 +9,12 @@ import {
   ageOutage,
   ageRetries,
   callWebhooks,
+  deliver,
+  deliverLater,
   growBackoff,
   listAttempts,
   listIds,
+  openEndpoint,
   openProbe,
   passTime,
   publish,
@@ -45,8 +48,7 @@ const transactions = (count: number) => Array.from({ length: count }, (_, n) => 
 
 describe('a failing endpoint', () => {
   it('gets one call at a time until it accepts one; then everything pending is sent at once', async () => {
-    const receiver = await receive(503)
-    const { id: endpointId } = await register(rig, receiver.url)
+    const { receiver, id: endpointId } = await openEndpoint(rig, 503)
     const ids = await publish(rig, transactions(40))
     await workOnce()
     // Those were in flight together.
@@ -68,8 +70,7 @@ describe('a failing endpoint', () => {
   })
 
   it('is probed by one process only, at intervals that grow with the outage, up to a minute', async () => {
-    const receiver = await receive(503)
-    const { id: endpointId } = await register(rig, receiver.url)
+    const { receiver, id: endpointId } = await openEndpoint(rig, 503)
     await publish(rig, transactions(20))
     await workOnce()
     const before = receiver.seen.length
@@ -92,18 +93,14 @@ describe('a failing endpoint', () => {
   })
 
   it('that refuses a single event keeps that to its backoff, however many others it accepts', async () => {
-    const receiver = await receive()
-    const { id: endpointId } = await register(rig, receiver.url)
+    const { receiver, id: endpointId } = await openEndpoint(rig)
     const [bad = ''] = await publish(rig, ['T-BAD'])
     receiver.ofEvents.set(bad, 500)
-    const { ctx } = rig.service
     const tries = () => listIds(receiver.seen).filter((id) => id === bad).length
     for (const n of [1, 2, 3]) {
-      await passTime(rig)
-      await work(ctx)
+      await deliverLater(rig)
       expect(tries()).toBe(n)
-      const good = await publish(rig, transactions(3))
-      await work(ctx)
+      const good = await deliver(rig, transactions(3))
       expect(listIds(receiver.seen)).toEqual(expect.arrayContaining(good))
       expect(tries()).toBe(n)
       expect(await readEndpoint(rig, endpointId)).toMatchObject({ failingSince: null })
@@ -111,16 +108,13 @@ describe('a failing endpoint', () => {
   })
 
   it('that refuses a single event for five days is logged, and stays enabled', async () => {
-    const receiver = await receive()
-    const { id: endpointId } = await register(rig, receiver.url)
+    const { receiver, id: endpointId } = await openEndpoint(rig)
     const [bad = ''] = await publish(rig, ['T-BAD'])
     receiver.ofEvents.set(bad, 500)
     await work(rig.service.ctx)
     await ageRetries(rig, endpointId, '5 days 1 minute')
-    await publish(rig, ['T-GOOD'])
-    await work(rig.service.ctx)
-    await passTime(rig)
-    await work(rig.service.ctx)
+    await deliver(rig, ['T-GOOD'])
+    await deliverLater(rig)
     expect(kept.saying('refused this event for five days').at(-1)).toMatchObject({ level: 40 })
     expect(await readEndpoint(rig, endpointId)).toMatchObject({ disabledReason: null })
   })
@@ -213,18 +207,15 @@ it('endpoints that answer slowly and have much to get take turns with the others
 
 describe('an endpoint is disabled', () => {
   it('by a 410 at once: nothing more is sent or fanned out until it is enabled and continues in order', async () => {
-    const receiver = await receive(410)
-    const { id: endpointId } = await register(rig, receiver.url)
-    const [first = '', second = ''] = await publish(rig, ['T-G', 'T-G'])
-    await work(rig.service.ctx)
+    const { receiver, id: endpointId } = await openEndpoint(rig, 410)
+    const [first = '', second = ''] = await deliver(rig, ['T-G', 'T-G'])
     expect(listIds(receiver.seen)).toEqual([first])
     expect(await readEndpoint(rig, endpointId)).toMatchObject({ disabledReason: 'gone' })
     const notice = kept.saying('webhook endpoint disabled').at(-1)
     expect(notice).toMatchObject({ endpointId, reason: 'gone' })
     expect(notice?.msg).toContain(`POST /v1/webhook-endpoints/${endpointId}/enable`)
     const [third = ''] = await publish(rig, ['T-G'])
-    await passTime(rig)
-    await work(rig.service.ctx)
+    await deliverLater(rig)
     expect(receiver.seen).toHaveLength(1)
     const disabled = await (await callWebhooks(rig, 'GET')).json()
     expect(disabled).toMatchObject({
@@ -238,17 +229,13 @@ describe('an endpoint is disabled', () => {
   })
 
   it('by a failure five days after the first since its last success, and not before', async () => {
-    const receiver = await receive(500)
-    const { id: endpointId } = await register(rig, receiver.url)
-    const [id] = await publish(rig, ['T-FIVE'])
-    await work(rig.service.ctx)
+    const { receiver, id: endpointId } = await openEndpoint(rig, 500)
+    const [id] = await deliver(rig, ['T-FIVE'])
     await ageOutage(rig, endpointId, '4 days 23:59')
-    await passTime(rig)
-    await work(rig.service.ctx)
+    await deliverLater(rig)
     expect(await readEndpoint(rig, endpointId)).toMatchObject({ disabledReason: null })
     await ageOutage(rig, endpointId, '5 days')
-    await passTime(rig)
-    await work(rig.service.ctx)
+    await deliverLater(rig)
     expect(await readEndpoint(rig, endpointId)).toMatchObject({ disabledReason: 'failing' })
     const [notice] = kept.saying('webhook endpoint disabled').slice(-1)
     expect(notice).toMatchObject({ endpointId, reason: 'failing' })
@@ -267,8 +254,7 @@ describe('an endpoint is disabled', () => {
 
 describe('a replay', () => {
   it('repeats everything after an event, in order, and duplicates no pending delivery', async () => {
-    const receiver = await receive()
-    const { id: endpointId } = await register(rig, receiver.url)
+    const { receiver, id: endpointId } = await openEndpoint(rig)
     const ids = await publish(rig, ['T-R', 'T-R', 'T-R'])
     const [first = '', second = '', third = ''] = ids
     receiver.ofEvents.set(third, 500)
@@ -308,8 +294,7 @@ describe('a replay', () => {
 
   it('from 0 begins with the oldest event that is kept, and an older event is refused with that advice', async () => {
     const { sql } = rig.database
-    const receiver = await receive()
-    const { id: endpointId } = await register(rig, receiver.url)
+    const { receiver, id: endpointId } = await openEndpoint(rig)
     const ids = await publish(rig, ['T-K', 'T-K', 'T-K'])
     const [first = '', second = '', third = ''] = ids
     await work(rig.service.ctx)

@@ -56,6 +56,17 @@ it('every page shows what others wrote as text', async () => {
   // What was typed into the search comes back on the page.
   const typed = await visitAs(rig, admin, `/console?q=${encodeURIComponent(mark('typed'))}`)
   expect(await typed.text()).not.toContain('<img')
-  const all = ['order', 'reason', 'listed', 'message', 'attempt', 'cause', 'name', 'agent', 'ours']
+  const all = [
+    'order',
+    'reason',
+    'listed',
+    'message',
+    'attempt',
+    'cause',
+    'name',
+    'agent',
+    'ours',
+    'ipn',
+  ]
   expect([...shown]).toEqual(expect.arrayContaining(all))
 })

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import type { BrowserContext, Locator, Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterEach, expect, it } from 'vitest'
 import type { Role } from '../../../src/access/types.ts'
 import { findText, type Language, type TextKey } from '../../../src/console/texts/text.ts'
+import { seedDiscrepancy } from '../../support/api.ts'
 import { openIn } from '../../support/approvals.ts'
 import { moveTo } from '../../support/ask.ts'
 import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
@@ -51,12 +52,8 @@ async function makeReview(lab: RefundLab) {
   return pathOf('refunds', id)
 }
 
-async function makeDiscrepancy({ database: { sql } }: RefundLab) {
-  const [row] = await sql<{ id: string }[]>`
-    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
-    values (${merchantCode}, 'T-1', 'amount_mismatch', 'ours', 'theirs') returning id::text`
-  return pathOf('discrepancies', row?.id ?? '')
-}
+const makeDiscrepancy = async ({ database }: RefundLab) =>
+  pathOf('discrepancies', String(await seedDiscrepancy(database, 'amount_mismatch')))
 
 /** A refund made elsewhere that the refunded amount does not show in time. */
 async function makeExternal(lab: RefundLab) {
@@ -73,8 +70,7 @@ async function makeExternal(lab: RefundLab) {
 
 async function makeHeld(lab: RefundLab): Promise<[string, string]> {
   const { id, transactionId } = await lab.open()
-  const init = { method: 'PUT', headers: { 'content-type': 'application/json' } }
-  await lab.api(`/v1/holds/payment/${id}`, { ...init, body: JSON.stringify({ reason: 'fraud?' }) })
+  await lab.hold(`payment/${id}`, 'fraud?')
   return [pathOf('transactions', transactionId), `${pathOf('payments', id)}/hold`]
 }
 
@@ -298,9 +294,7 @@ export function playFormStories(script: boolean, language: Language, only = /./)
   const rows = ROWS.filter(({ name }) => only.test(name))
   describeInBrowser(`a form, in ${language}`, () => {
     const lab = useRefundLab({ settings: { REFUND_APPROVAL_ABOVE: 'VND:50' } })
-    const contexts: BrowserContext[] = []
     afterEach(async () => {
-      for (const context of contexts.splice(0)) await context.close()
       await emptyTables(lab.database)
       await lab.database.sql`update merchant_accounts set refund_reasons = '{}'`
     })
@@ -317,7 +311,6 @@ export function playFormStories(script: boolean, language: Language, only = /./)
     async function signIn(role: Role) {
       const person = await addVisitor(lab.database, { roles: [role], language })
       const context = await openProfile({ script, locale: language })
-      contexts.push(context)
       // The second click of a double click comes before the answer.
       await context.route('**', async (route, request) => {
         if (script && request.method() === 'POST') await pause(200)

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { OTHER, writeMerchantsFile } from '../../support/api.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
+import { OTHER, TWO_ACCOUNTS } from '../../support/api.ts'
 import {
   addTestPerson,
   addVisitor,
@@ -11,16 +10,9 @@ import {
   visitAs,
 } from '../../support/console.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useStarted } from '../../support/use-started.ts'
+import { useRig } from '../../support/use-started.ts'
 
-const file = writeMerchantsFile([MERCHANT, OTHER])
-const rig = useStarted(
-  () => borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } }),
-  async (started) => {
-    await started.stop()
-    file.remove()
-  },
-)
+const rig = useRig({ settings: { ROLE: 'web', ...TWO_ACCOUNTS } })
 
 const PATH = '/console/people'
 const OWN = MERCHANT.merchantCode
@@ -132,6 +124,22 @@ it('an admin ends a session of a person, only under that person', async () => {
   expect((await submitAs(rig, admin, path)).status).toBe(303)
   expect((await visitAs(rig, person, '/console/account')).status).toBe(303)
 })
+
+it.each(['a session', 'the access of a person'])(
+  'a double click that ends %s is told what the first one did',
+  async (what) => {
+    const admin = await addAdmin()
+    const { personId } = await addVisitor(rig.database, { roles: ['agent'] })
+    const [session] = await rig.database.sql<{ id: string }[]>`
+      select id from sessions where person_id = ${personId}`
+    const action = what === 'a session' ? `sessions/${session?.id}/end` : 'end'
+    const click = () => submitAs(rig, admin, `${PATH}/${personId}/${action}`)
+    const [first, second] = [await click(), await click()]
+    expect([first.status, second.status]).toEqual([303, 303])
+    const [one, two] = [first, second].map(({ headers }) => dropProof(headers.get('location')))
+    expect(two).toBe(one)
+  },
+)
 
 describe('an admin of one account', () => {
   it('sees and manages only people who have no other', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { refundPagePath, storyPath } from '../../../src/console/paths.ts'
 import { findText, listKeys } from '../../../src/console/texts/text.ts'
 import { seedPaid } from '../../support/ask.ts'
@@ -9,13 +9,13 @@ import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import {
   act,
   type Clerk,
-  enter,
   openRefundForm,
   PART,
   prepareRefund,
   readConfirmed,
   refundPathOf,
   sendForm,
+  useClerk,
 } from '../../support/refund-form.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundRig } from '../../support/use-started.ts'
@@ -25,12 +25,8 @@ const DEFAULT_REASONS = listKeys('reasons.default').map(
 )
 
 const rig = useRefundRig({ settings: { ROLE: 'web', REFUND_APPROVAL_ABOVE: 'CLF:20' } })
-let admin: Clerk
-let agent: Clerk
-beforeAll(async () => {
-  admin = await enter(rig, 'admin', { name: 'Hoa' })
-  agent = await enter(rig, 'agent')
-})
+const admin = useClerk(rig, 'admin', { name: 'Hoa' })
+const agent = useClerk(rig, 'agent')
 afterEach(async () => {
   await rig.database.sql`update merchant_accounts set refund_reasons = '{}'`
 })

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import {
   ask,
   countRows,
@@ -11,8 +11,6 @@ import { emptyTables } from '../../support/database.ts'
 import { findForm, readProblems, readText } from '../../support/forms.ts'
 import {
   ALL,
-  type Clerk,
-  enter,
   openRefundForm,
   PART,
   prepareRefund,
@@ -20,15 +18,13 @@ import {
   readConfirmed,
   refundPathOf,
   sendForm,
+  useClerk,
 } from '../../support/refund-form.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundRig } from '../../support/use-started.ts'
 
 const rig = useRefundRig({ settings: { ROLE: 'web', REFUND_APPROVAL_ABOVE: 'CLF:500' } })
-let agent: Clerk
-beforeAll(async () => {
-  agent = await enter(rig, 'agent', { name: 'Linh' })
-})
+const agent = useClerk(rig, 'agent', { name: 'Linh' })
 beforeEach(() => emptyTables(rig.database))
 
 const QR = { paymentMethod: 'QR' }
@@ -54,15 +50,6 @@ describe('the form of a payment', () => {
       'reasonText',
       'reason',
     ])
-  })
-
-  it('is good three hours after the sign-in, in a session that is used', async () => {
-    const clerk = await enter(rig, 'agent')
-    await rig.database.sql`
-      update sessions set signed_in_at = now() - interval '3 hours' where person_id = ${clerk.personId}`
-    const paid = await seedPaid(rig.database)
-    readConfirmed(await sendForm(clerk, await prepareRefund(clerk, refundPathOf(paid))))
-    expect(await listRefunds()).toMatchObject([{ amount: '30', by: clerk.name }])
   })
 
   it('shows what was paid, what is left, and the refunds so far', async () => {
@@ -208,19 +195,13 @@ describe('a form that is not filled in', () => {
 
   it('never runs what somebody has typed', async () => {
     const script = '"><script>alert(1)</script>'
-    const paid = await seedPaid(rig.database, QR)
-    await rig.database.sql`
-      update transactions set order_id = ${script} where transaction_id = ${paid.transactionId}`
-    const form = await openRefundForm(agent, refundPathOf(paid))
+    const path = refundPathOf(await seedPaid(rig.database, QR))
     const typed = { amountKind: script, amount: script, reason: script, reasonText: script }
-    const response = await sendForm(agent, form, { ...typed, accountName: script })
-    const html = await response.text()
+    const form = await openRefundForm(agent, path)
+    const html = await (await sendForm(agent, form, { ...typed, accountName: script })).text()
     expect(html).not.toContain('<script>alert')
     expect(findForm(html, 'Preview').fields.accountName).toBe(script)
     const valid = { ...ALL, ...RECEIVER, accountName: script, reasonText: script }
-    const preview = await prepareRefund(agent, refundPathOf(paid), valid)
-    expect(preview.html).not.toContain('<script>alert')
-    readConfirmed(await sendForm(agent, preview))
-    expect(await agent.read(refundPathOf(paid))).not.toContain('<script>alert')
+    expect((await prepareRefund(agent, path, valid)).html).not.toContain('<script>alert')
   })
 })

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { explainRefundRefusal, readValues } from '../../../src/console/refund-fields.ts'
 import type { RefundSubject } from '../../../src/console/refund-targets.tsx'
 import { showTo } from '../../../src/console/view.ts'
@@ -11,21 +11,18 @@ import {
   ALL,
   act,
   type Clerk,
-  enter,
   openRefundForm,
   PART,
   prepareRefund,
   refundPathOf,
   sendForm,
+  useClerk,
 } from '../../support/refund-form.ts'
 import { MERCHANT, startTestService } from '../../support/service.ts'
 import { useRefundRig } from '../../support/use-started.ts'
 
 const rig = useRefundRig({ settings: { ROLE: 'web' } })
-let agent: Clerk
-beforeAll(async () => {
-  agent = await enter(rig, 'agent', { name: 'Linh' })
-})
+const agent = useClerk(rig, 'agent', { name: 'Linh' })
 beforeEach(() => emptyTables(rig.database))
 
 const countRefunds = async () => (await rig.database.sql`select from refunds`).length
@@ -72,11 +69,7 @@ describe('a refusal of the domain is explained, with everything still filled in:
 
   it('a hold of the account, with its reason', async () => {
     const paid = await seedPaid(rig.database)
-    await rig.api(`/v1/holds/merchant/${MERCHANT.merchantCode}`, {
-      method: 'PUT',
-      headers: { 'content-type': 'application/json' },
-      body: '{"reason":"disputed"}',
-    })
+    await rig.hold(`merchant/${MERCHANT.merchantCode}`, 'disputed')
     const { text } = await expectRefused(agent, refundPathOf(paid), PART)
     expect(text).toMatch(/are held: disputed\. Ask an operator to release the hold/)
   })

@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { ask, countRows, expectTaken, RECEIVER, seedPaid } from '../../support/ask.ts'
 import { openTestSession } from '../../support/console.ts'
 import { emptyTables } from '../../support/database.ts'
@@ -7,7 +7,6 @@ import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import {
   ALL,
   act,
-  type Clerk,
   enter,
   openRefundForm,
   PART,
@@ -16,14 +15,12 @@ import {
   readConfirmed,
   refundPathOf,
   sendForm,
+  useClerk,
 } from '../../support/refund-form.ts'
 import { useRefundRig } from '../../support/use-started.ts'
 
 const rig = useRefundRig({ settings: { ROLE: 'web' } })
-let agent: Clerk
-beforeAll(async () => {
-  agent = await enter(rig, 'agent', { name: 'Linh' })
-})
+const agent = useClerk(rig, 'agent', { name: 'Linh' })
 beforeEach(() => emptyTables(rig.database))
 
 const listRefunds = async () =>
@@ -103,7 +100,7 @@ describe('the same form, confirmed again', () => {
     const preview = await prepareRefund(agent, refundPathOf(paid))
     const first = readConfirmed(await sendForm(agent, preview))
     const token = await openTestSession(rig.database, agent.personId)
-    const again = act(rig, { ...agent, token })
+    const again = act(rig, { personId: agent.personId, name: agent.name, token })
     expect(readConfirmed(await sendForm(again, preview))).toEqual({
       ...first,
       notice: 'refundRepeated',
@@ -196,10 +193,7 @@ describe('another form of the same payment', () => {
   it.each([
     [
       'a hold',
-      async (id: string) => {
-        const init = { method: 'PUT', headers: { 'content-type': 'application/json' } }
-        await rig.api(`/v1/holds/payment/${id}`, { ...init, body: '{"reason":"disputed"}' })
-      },
+      (id: string) => rig.hold(`payment/${id}`, 'disputed'),
       'Refunds of this payment are held: disputed.',
     ],
     [
@@ -236,15 +230,10 @@ describe('a check of somebody or something else', () => {
   it('is too old after an hour', async () => {
     const paid = await seedPaid(rig.database)
     const preview = await prepareRefund(agent, refundPathOf(paid))
-    const { ctx } = rig.service
-    const { now } = ctx
-    ctx.now = () => new Date(Date.now() + 3_601_000)
-    try {
-      const response = await sendForm(agent, preview)
-      expect(readText(await response.text())).toContain('This form can no longer be used.')
-    } finally {
-      ctx.now = now
-    }
+    const late = vi.spyOn(rig.service.ctx, 'now').mockReturnValue(new Date(Date.now() + 3_601_000))
+    const response = await sendForm(agent, preview)
+    late.mockRestore()
+    expect(readText(await response.text())).toContain('This form can no longer be used.')
     expect(await listRefunds()).toEqual([])
   })
 

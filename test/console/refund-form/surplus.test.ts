@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { storyPath } from '../../../src/console/paths.ts'
 import { ask, countRows, expectTaken, RECEIVER } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
@@ -6,24 +6,20 @@ import { findForm, readProblems, readText } from '../../support/forms.ts'
 import { payOrder } from '../../support/orders.ts'
 import {
   ALL,
-  type Clerk,
-  enter,
   openRefundForm,
   prepareRefund,
   previewForm,
   readConfirmed,
   sendForm,
   surplusPathOf,
+  useClerk,
 } from '../../support/refund-form.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
 afterEach(() => emptyTables(lab.database))
-let agent: Clerk
-beforeAll(async () => {
-  agent = await enter(lab, 'agent', { name: 'Linh' })
-})
+const agent = useClerk(lab, 'agent', { name: 'Linh' })
 
 const listRefunds = async () =>
   await lab.database.sql`
@@ -145,15 +141,6 @@ describe('a refund of what was paid twice', () => {
     const preview = await previewForm(agent, form, { ...ALL, ...RECEIVER })
     expect(preview.text).toContain('account 123456789')
     readConfirmed(await sendForm(agent, preview))
-  })
-
-  it('confirmed again, by a reload or a second tab of the form, leads to itself', async () => {
-    const order = await payTwice()
-    const preview = await prepareRefund(agent, surplusPathOf(order), ALL)
-    const first = readConfirmed(await sendForm(agent, preview))
-    const again = readConfirmed(await sendForm(agent, preview))
-    expect(again).toEqual({ ...first, notice: 'refundRepeated' })
-    expect(await listRefunds()).toHaveLength(1)
   })
 
   it('shown before another refund of the order is refused with what happened', async () => {

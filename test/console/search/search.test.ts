@@ -1,19 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../../support/api.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { OTHER, seedPayment, seedTransaction, TWO_ACCOUNTS } from '../../support/api.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
-import { borrowRig } from '../../support/borrow-rig.ts'
 import { addVisitor, dropProof, submitAs, type Visitor, visitAs } from '../../support/console.ts'
 import { readText } from '../../support/read-html.ts'
-import { MERCHANT, type Rig } from '../../support/service.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
 
-const file = writeMerchantsFile([MERCHANT, OTHER])
-let rig: Rig
+const rig = useRig({ settings: { ROLE: 'web', ...TWO_ACCOUNTS } })
 let viewer: Visitor
 let theirs: Visitor
 let everyone: Visitor
 let refundId = ''
 beforeAll(async () => {
-  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
   const { database } = rig
   viewer = await addVisitor(database, { merchants: [MERCHANT.merchantCode] })
   theirs = await addVisitor(database, { merchants: [OTHER.merchantCode] })
@@ -42,10 +40,6 @@ beforeAll(async () => {
   refundId = (await expectTaken(await ask(asked, 'P-77001', { amount: '77' }))).id
   await database.sql`
     update refunds set gateway_refund_id = '5SYNM1OELUND', notified_reference = 'FT26326NOTIFIED'`
-})
-afterAll(async () => {
-  await rig.stop()
-  file.remove()
 })
 
 const search = (query: Record<string, string>, who = viewer) =>

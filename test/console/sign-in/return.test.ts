@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { hashKey } from '../../../src/access/keys.ts'
 import { PAGE_FIELD } from '../../../src/console/session.ts'
 import { addVisitor, makeLink, submitAs, type Visitor, visitAs } from '../../support/console.ts'
@@ -75,15 +75,10 @@ it('after an hour it is gone, and so is what somebody made up', async () => {
     const { location } = await signInAgain(admin.personId, `page=${wrong}`)
     expect(location).toBe('/console')
   }
-  const { ctx } = rig.service
-  const now = ctx.now
-  ctx.now = () => new Date(Date.now() + 3_601_000)
-  try {
-    const { location } = await signInAgain(admin.personId, `page=${draft}`)
-    expect(location).toBe('/console')
-  } finally {
-    ctx.now = now
-  }
+  const late = vi.spyOn(rig.service.ctx, 'now').mockReturnValue(new Date(Date.now() + 3_601_000))
+  const { location } = await signInAgain(admin.personId, `page=${draft}`)
+  late.mockRestore()
+  expect(location).toBe('/console')
 })
 
 it('without a session only the page is kept, and opening another page does not drop what was typed', async () => {

@@ -1,28 +1,23 @@
 import type { Page } from 'playwright-core'
 import { expect, it } from 'vitest'
-import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
+import { RECEIVER } from '../../support/ask.ts'
+import { describeInBrowser, openProfile, openSessionIn, openTab } from '../../support/browser.ts'
 import { addVisitor } from '../../support/console.ts'
 import { useRefundRig } from '../../support/use-started.ts'
-
-const RECEIVER = { accountName: 'NGUYEN VAN A', accountNumber: '123456789', swiftCode: 'ASCBVNVX' }
 
 /** @param script whether scripts run in the browser */
 export function playCallStories(script: boolean): void {
   describeInBrowser('a call is answered', () => {
     const rig = useRefundRig()
 
+    /** Opens a browser in which a viewer is signed in. */
     async function open(run: (page: Page) => Promise<void>): Promise<void> {
+      const { url } = rig.service
       const context = await openProfile({ script })
-      try {
-        await openSessionIn(context, rig.service.url, await addVisitor(rig.database))
-        const page = await context.newPage()
-        const problems = watchPage(page, rig.service.url)
-        await page.goto(`${rig.service.url}/console`)
-        await run(page)
-        expect(problems).toEqual([])
-      } finally {
-        await context.close()
-      }
+      await openSessionIn(context, url, await addVisitor(rig.database))
+      const { page, problems } = await openTab(context, url, '/console')
+      await run(page)
+      expect(problems).toEqual([])
     }
 
     async function search(page: Page, text: string): Promise<void> {

@@ -1,22 +1,12 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { seedTransaction } from '../../support/api.ts'
-import {
-  addVisitors,
-  dropProof,
-  submitAs,
-  submitBack,
-  type Visitor,
-  visitAs,
-} from '../../support/console.ts'
+import { dropProof, submitAs, submitBack, type Visitor, visitAs } from '../../support/console.ts'
 import { cutPart, readText } from '../../support/read-html.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { usePeople, useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-let visitors: Awaited<ReturnType<typeof addVisitors>>
-beforeAll(async () => {
-  visitors = await addVisitors(lab.database)
-})
+const visitors = usePeople(lab)
 
 const code = MERCHANT.merchantCode
 const storyOf = (transactionId: string) => `/console/transactions/${code}/${transactionId}`
@@ -131,32 +121,5 @@ describe('a hold', () => {
     const response = await submitBack(lab, visitors.operator, path, { held: 'false', reason: 'x' })
     expect(response.status).toBe(200)
     expect(readText(await response.text())).toContain('There is no hold any more')
-  })
-})
-
-describe('who lacks the role', () => {
-  it('cannot post a hold', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '10')
-    for (const role of ['viewer', 'agent', 'approver'] as const) {
-      for (const path of [
-        `/console/payments/${code}/${payment.id}/hold`,
-        `/console/refunds/${code}/${refundId}/hold`,
-      ]) {
-        const fields = { held: 'true', reason: 'because' }
-        expect((await submitAs(lab, visitors[role], path, fields)).status).toBe(403)
-      }
-    }
-    const rows = await lab.database.sql`
-      select hold from payments where payment_id = ${payment.id}
-      union all select hold from refunds where refund_id = ${refundId}`
-    expect(rows.map(({ hold }) => hold)).toEqual([null, null])
-    const refused = { outcome: 'scope_missing' }
-    expect(await auditOf(payment.id)).toMatchObject([refused, refused, refused])
-    const text = readText(
-      cutPart(await read(`${payment.transactionId}?view=history`, visitors.viewer), 'history'),
-    )
-    expect(text).toContain('first : Asked for a refund')
-    expect(text).not.toContain('Held')
   })
 })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import type { BrowserContext, Page } from 'playwright-core'
+import type { Page } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
-import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
+import { describeInBrowser, openProfile, openSessionIn, openTab } from '../../support/browser.ts'
 import { addVisitor } from '../../support/console.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -13,10 +13,10 @@ describe('the script', () => {
   })
 })
 
-/** An open page asks every five seconds whether it has changed: here, five times a second. */
-const ASK_OFTEN = `{
-  const start = setTimeout
-  window.setTimeout = (run, ms) => start(run, ms === 5_000 ? 200 : ms)
+/** An open page asks again every five seconds: here every fifth of one. */
+const HURRY = `{
+  const wait = setTimeout
+  window.setTimeout = (done, ms) => wait(done, ms === 5_000 ? 200 : ms)
 }`
 
 describeInBrowser('a page with scripts', () => {
@@ -24,7 +24,6 @@ describeInBrowser('a page with scripts', () => {
 
   type Opened = {
     page: Page
-    context: BrowserContext
     personId: string
     payment: { id: string; transactionId: string }
   }
@@ -32,23 +31,16 @@ describeInBrowser('a page with scripts', () => {
   /** Opens the story of a new payment, as an operator. */
   async function open(run: (opened: Opened) => Promise<void>): Promise<void> {
     const payment = await lab.open()
-    const visitor = await addVisitor(lab.database, { roles: ['operator'] })
+    const { personId, token } = await addVisitor(lab.database, { roles: ['operator'] })
+    const { url } = lab.service
     const context = await openProfile()
-    try {
-      const { url } = lab.service
-      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url })
-      await openSessionIn(context, url, visitor)
-      await context.addInitScript(ASK_OFTEN)
-      const page = await context.newPage()
-      const problems = watchPage(page, url)
-      await page.goto(
-        `${url}/console/transactions/${MERCHANT.merchantCode}/${payment.transactionId}`,
-      )
-      await run({ page, context, personId: visitor.personId, payment })
-      expect(problems).toEqual([])
-    } finally {
-      await context.close()
-    }
+    await context.addInitScript(HURRY)
+    await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url })
+    await openSessionIn(context, url, { token })
+    const path = `/console/transactions/${MERCHANT.merchantCode}/${payment.transactionId}`
+    const { page, problems } = await openTab(context, url, path)
+    await run({ page, personId, payment })
+    expect(problems).toEqual([])
   }
 
   it('shows what changed, keeps what is unfolded, typed and focused, and reads a new first line aloud', async () => {

@@ -1,20 +1,18 @@
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { findText, listKeys } from '../../../src/console/texts/text.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
-import { addVisitors, dropProof, type Visitor } from '../../support/console.ts'
+import { seedDiscrepancy } from '../../support/api.ts'
+import { dropProof, type Visitor } from '../../support/console.ts'
 import { openAs, readHidden, sendForm } from '../../support/console-pages.ts'
 import { emptyTables } from '../../support/database.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { usePeople, useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
 afterEach(() => emptyTables(lab.database))
 const { merchantCode } = MERCHANT
 
-let people: Awaited<ReturnType<typeof addVisitors>>
-beforeAll(async () => {
-  people = await addVisitors(lab.database)
-})
+const people = usePeople(lab)
 
 const pathOf = (id: number | string) => `/console/discrepancies/${merchantCode}/${id}`
 const open = (visitor: Visitor, id: number) => openAs(lab, visitor, pathOf(id))
@@ -24,12 +22,7 @@ async function act(id: number, form: string, fields: Record<string, string>) {
   return await sendForm(lab, people.operator, page, `${pathOf(id)}/${form}`, fields)
 }
 
-async function addDiscrepancy(kind: string): Promise<number> {
-  const [row] = await lab.database.sql<{ id: number }[]>`
-    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
-    values (${merchantCode}, 'T-1', ${kind}, 'ours', 'theirs') returning id`
-  return row?.id ?? 0
-}
+const addDiscrepancy = (kind: string) => seedDiscrepancy(lab.database, kind)
 
 async function find(kind: string): Promise<number> {
   const [row] = await lab.database.sql<{ id: number }[]>`

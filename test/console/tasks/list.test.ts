@@ -1,14 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import type { SectionName } from '../../../src/console/task-sections.tsx'
 import { TEXTS } from '../../../src/console/texts/catalogue.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
+import { seedDiscrepancy } from '../../support/api.ts'
 import { addPrincipal } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo, seedCurrency, seedPaid } from '../../support/ask.ts'
-import { addVisitor, addVisitors, dropProof, type Visitor } from '../../support/console.ts'
+import { addVisitor, dropProof, type Visitor } from '../../support/console.ts'
 import { openAs, sendForm } from '../../support/console-pages.ts'
 import { emptyTables } from '../../support/database.ts'
 import { MERCHANT } from '../../support/service.ts'
-import { useRig } from '../../support/use-started.ts'
+import { usePeople, useRig } from '../../support/use-started.ts'
 
 const { merchantCode } = MERCHANT
 const SETTINGS = {
@@ -18,10 +19,7 @@ const SETTINGS = {
 }
 
 const rig = useRig({ settings: SETTINGS })
-let people: Awaited<ReturnType<typeof addVisitors>>
-beforeEach(async () => {
-  people = await addVisitors(rig.database)
-})
+const people = usePeople(rig)
 afterEach(async () => {
   await emptyTables(rig.database)
   await rig.database.sql`delete from webhook_endpoints`
@@ -55,17 +53,8 @@ async function makeSent(status: 'accepted' | 'unknown' | 'needs_review', hours: 
   return id
 }
 
-async function addDiscrepancy(
-  kind: string,
-  daysAgo: number,
-  account = merchantCode,
-): Promise<number> {
-  const [row] = await rig.database.sql<{ id: number }[]>`
-    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, at)
-    values (${account}, 'T-1', ${kind}, ${`ours ${daysAgo}`}, 'theirs', now() - ${daysAgo} * interval '1 day')
-    returning id`
-  return row?.id ?? 0
-}
+const addDiscrepancy = (kind: string, daysAgo: number, account = merchantCode) =>
+  seedDiscrepancy(rig.database, kind, { daysAgo, merchantCode: account })
 
 async function addEndpoint(owner: string, more: { disabled?: boolean; failing?: boolean } = {}) {
   const { disabled = false, failing = true } = more
@@ -157,6 +146,23 @@ describe('what waits for a person', () => {
     expect(section).toMatch(/did not arrive 2 .*12 CLF .* Money came back .*11 CLF .* Failed/)
     expect(section).not.toMatch(/13 CLF|14 CLF/)
     expect(readSection((await tasks(people.agent)).html, 'own')).not.toContain('11 CLF')
+  })
+
+  it.each([
+    ['are not those that they cancelled themselves', true],
+    ['are those that somebody else cancelled', false],
+  ])('of the refunds of a person that did not arrive %s', async (_, isOwn) => {
+    const agent = await addVisitor(rig.database, { roles: ['agent'] })
+    const id = await request('11')
+    await rig.database.sql`
+      update refunds set requested_by = ${agent.name} where refund_id = ${id}`
+    const canceller = isOwn ? agent : people.admin
+    const path = `/console/refunds/${merchantCode}/${id}`
+    const page = await openAs(rig, canceller, path)
+    const fields = { cancelReason: 'a mistake' }
+    const done = await sendForm(rig, canceller, page, `${path}/cancellation`, fields)
+    expect(done.status).toBe(303)
+    expect((await tasks(agent)).html.includes(id)).toBe(!isOwn)
   })
 
   it("is that of the person's own accounts", async () => {

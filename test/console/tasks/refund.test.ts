@@ -1,18 +1,13 @@
-import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { readShownVersion } from '../../../src/decisions/unit-of-work.ts'
 import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
-import {
-  addVisitor,
-  addVisitors,
-  dropProof,
-  submitBack,
-  type Visitor,
-} from '../../support/console.ts'
-import { openAs, readHidden, sendForm } from '../../support/console-pages.ts'
+import { addVisitor, dropProof, submitBack, type Visitor } from '../../support/console.ts'
+import { type OpenPage, openAs, readHidden, sendForm } from '../../support/console-pages.ts'
 import { emptyTables } from '../../support/database.ts'
-import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
+import { readForms } from '../../support/forms.ts'
+import { MERCHANT, startTestService } from '../../support/service.ts'
+import { usePeople, useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab({
   settings: {
@@ -23,10 +18,7 @@ const lab = useRefundLab({
 })
 afterEach(() => emptyTables(lab.database))
 
-let people: Awaited<ReturnType<typeof addVisitors>>
-beforeAll(async () => {
-  people = await addVisitors(lab.database)
-})
+const people = usePeople(lab)
 
 const pathOf = (id: string) => `/console/refunds/${MERCHANT.merchantCode}/${id}`
 const open = (visitor: Visitor, id: string) => openAs(lab, visitor, pathOf(id))
@@ -171,6 +163,30 @@ it('a refund from before a restore is offered for cancellation to others than wh
   }
 })
 
+describe('what a page says happens next', () => {
+  it('of a held refund that is approved is not that it is sent within moments', async () => {
+    const { id } = await request('60')
+    const held = await act(people.operator, id, 'hold', { held: 'true', reason: 'disputed' })
+    expect(held.status).toBe(303)
+    const { location } = await act(people.approver, id, 'approval', { decision: 'approve' })
+    const after = await openAs(lab, people.approver, location ?? '')
+    expect(after.text).toContain('Nothing is sent until the hold is released')
+    expect(after.text).not.toContain('is sent to the gateway within moments')
+  })
+
+  it('of a refund that waits while sending is switched off is not that it is sent', async () => {
+    const { id } = await request('30')
+    const settings = { ROLE: 'web', REFUNDS_ENABLED: 'false' }
+    const off = await startTestService(lab.database, lab.sandbox.url, { settings })
+    onTestFinished(() => off.stop())
+    const { text } = await openAs({ service: off }, people.operator, pathOf(id))
+    expect(text).toContain('New refunds are switched off, so it is not sent.')
+    const health = await openAs({ service: off }, people.operator, '/console/health')
+    expect(health.text).toContain('New refunds are not: REFUNDS_ENABLED is false.')
+    expect(health.text).not.toContain('Refunds and webhooks are sent.')
+  })
+})
+
 describe('the outcomes that an operator is offered', () => {
   it.each([
     ['awaiting_approval', []],
@@ -221,6 +237,9 @@ describe('a refund whose success was only concluded', () => {
     return id
   }
 
+  const readDeciding = ({ html }: OpenPage) =>
+    readForms(html).filter(({ action }) => action.endsWith('/resolution'))
+
   it('is confirmed with one click', async () => {
     const id = await makeInferred()
     const page = await open(people.operator, id)
@@ -232,6 +251,24 @@ describe('a refund whose success was only concluded', () => {
       resolution: { outcome: 'succeeded', by: people.operator.name },
     })
     expect((await open(people.operator, id)).text).not.toContain('Did it happen?')
+  })
+
+  it('is offered at first as what happened or as a decision, without a box', async () => {
+    const deciding = readDeciding(await open(people.operator, await makeInferred()))
+    expect(deciding.map(({ buttons }) => buttons)).toEqual([
+      ['It happened'],
+      ['Record the decision'],
+    ])
+    expect(deciding.flatMap(({ shown }) => shown)).not.toContain('againstEvidence')
+  })
+
+  it('asks for the box beside the decision that it failed, not in the form that says that it happened', async () => {
+    const id = await makeInferred()
+    const decision = { outcome: 'failed', reason: 'their support says no' }
+    const refused = await act(people.operator, id, 'resolution', decision)
+    expect(refused.text).toContain('This decision contradicts the evidence:')
+    const asking = readDeciding(refused).filter(({ shown }) => shown.includes('againstEvidence'))
+    expect(asking.map(({ buttons }) => buttons)).toEqual([['Record the decision']])
   })
 
   it('leads there from the transaction, and not for people who may not decide', async () => {
@@ -410,12 +447,7 @@ describe('a form that was opened before', () => {
     const page = await open(people.admin, id)
     const meanwhile: Record<string, () => Promise<unknown>> = {
       'the approval': () => act(people.approver, id, 'approval', approve),
-      'a hold': () =>
-        lab.api(`/v1/holds/refund/${id}`, {
-          method: 'PUT',
-          headers: { 'content-type': 'application/json' },
-          body: '{"reason":"the shop disputes it"}',
-        }),
+      'a hold': () => lab.hold(`refund/${id}`, 'the shop disputes it'),
       evidence: () => lab.notify(payment, id, '30'),
       'the decision': () =>
         act(people.operator, id, 'resolution', { outcome: 'succeeded', reason: 'paid out' }),

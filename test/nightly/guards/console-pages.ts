@@ -38,20 +38,29 @@ export const CONSOLE_PAGES: readonly Guard[] = [
       'a payment with the id P%1 gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
   },
   {
+    file: 'src/console/assets/console.js',
+    text: '&& !dataset.sensitive &&',
+    mutation: "&& dataset.sensitive !== '' &&",
+    test: 'test/console/stories.test.ts',
+    claim:
+      'the form of a refund Back shows what was typed, but the account that receives the refund is asked for again',
+    control: 'the form of a refund what was typed wrongly is said where the focus is',
+  },
+  {
     file: 'src/console/forms.tsx',
     text: 'evidence={isOwn ? evidence : []}',
     mutation: "evidence={isOwn || action !== '' ? evidence : []}",
-    test: 'test/console/tasks/inferred-otherwise.test.ts',
+    test: 'test/console/tasks/refund.test.ts',
     claim:
-      'a refund whose success was only concluded, and that a person says failed asks for the box beside that decision, not in the form that says that it happened',
+      'a refund whose success was only concluded asks for the box beside the decision that it failed, not in the form that says that it happened',
     control:
-      'a refund whose success was only concluded, and that a person says failed is offered both at first, without a box',
+      'a refund whose success was only concluded is offered at first as what happened or as a decision, without a box',
   },
   {
     file: 'src/console/words.ts',
     text: '&& refund.attempts === 0 && !settings',
     mutation: '&& refund.attempts < 0 && !settings',
-    test: 'test/console/tasks/said-next.test.ts',
+    test: 'test/console/tasks/refund.test.ts',
     claim:
       'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
     control:
@@ -61,7 +70,7 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     file: 'src/console/health.tsx',
     text: "t(sendsRefunds ? 'health.sent'",
     mutation: "t(sendsRefunds || !stop ? 'health.sent'",
-    test: 'test/console/tasks/said-next.test.ts',
+    test: 'test/console/tasks/refund.test.ts',
     claim:
       'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
     control:
@@ -71,7 +80,7 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     file: 'src/console/texts/catalogue.ts',
     text: "['Approved. What happens next stands below.'",
     mutation: "['Approved. The refund is sent to the gateway within moments.'",
-    test: 'test/console/tasks/said-next.test.ts',
+    test: 'test/console/tasks/refund.test.ts',
     claim:
       'what a page says happens next of a held refund that is approved is not that it is sent within moments',
     control:
@@ -81,25 +90,27 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     file: 'src/console/task-sections.tsx',
     text: '!withdrawn.has(refund.refundId)',
     mutation: '!withdrawn.has(refund.transactionId)',
-    test: 'test/console/tasks/withdrawn.test.ts',
+    test: 'test/console/tasks/list.test.ts',
     claim:
-      'among the refunds of a person that did not arrive is not what they cancelled themselves',
-    control: 'among the refunds of a person that did not arrive is what somebody else cancelled',
+      'what waits for a person of the refunds of a person that did not arrive are not those that they cancelled themselves',
+    control:
+      'what waits for a person of the refunds of a person that did not arrive are those that somebody else cancelled',
   },
   {
     file: 'src/console/audit-list.ts',
     text: 'return actor === name && ',
     mutation: "return (actor === name || actor !== '') && ",
-    test: 'test/console/tasks/withdrawn.test.ts',
-    claim: 'among the refunds of a person that did not arrive is what somebody else cancelled',
+    test: 'test/console/tasks/list.test.ts',
+    claim:
+      'what waits for a person of the refunds of a person that did not arrive are those that somebody else cancelled',
     control:
-      'among the refunds of a person that did not arrive is not what they cancelled themselves',
+      'what waits for a person of the refunds of a person that did not arrive are not those that they cancelled themselves',
   },
   {
     file: 'src/console/audit-list.ts',
     text: 'order by a.operation = ${SYNC}, a.at',
     mutation: "order by a.operation = ${SYNC + '-'}, a.at",
-    test: 'test/console/story/long-history.test.ts',
+    test: 'test/console/story/story.test.ts',
     claim:
       'the history tells who asked for a refund after an order system has asked the gateway 200 times',
     control: 'the history tells who asked for a refund before an order system asks the gateway',
@@ -119,35 +130,36 @@ export const CONSOLE_PAGES: readonly Guard[] = [
     text: '`select from sessions where id = ${id} and person_id = ${personId}`',
     mutation:
       '`select from sessions where id = ${id} and person_id = ${personId} and ended_at = now()`',
-    test: 'test/console/people/ended-twice.test.ts',
-    claim: 'a double click is told what the first one did that ends a session',
-    control: 'a double click is told what the first one did that ends the access of a person',
+    test: 'test/console/people/people.test.ts',
+    claim: 'a double click that ends a session is told what the first one did',
+    control: 'a double click that ends the access of a person is told what the first one did',
   },
   {
     file: 'src/console/people.tsx',
     text: 'findPathPerson(ctx.db.sql, c, true)',
     mutation: 'findPathPerson(ctx.db.sql, c, false)',
-    test: 'test/console/people/ended-twice.test.ts',
-    claim: 'a double click is told what the first one did that ends the access of a person',
-    control: 'a double click is told what the first one did that ends a session',
+    test: 'test/console/people/people.test.ts',
+    claim: 'a double click that ends the access of a person is told what the first one did',
+    control: 'a double click that ends a session is told what the first one did',
   },
   {
     file: 'src/console/view.ts',
     text: 'return winter === summer && winter ?',
     mutation: 'return summer && winter ?',
-    test: 'test/console/said-times.test.ts',
+    test: 'test/console/language.test.ts',
     claim:
-      'times of a zone with two offsets are not said to have another one than they are written in: 2026-07-01T10:00:00Z',
+      'the language of a page has times that are said in the offset that they are written in: 2026-07-01T10:00:00Z',
     control:
-      'times of a zone with two offsets are not said to have another one than they are written in: 2026-01-01T10:00:00Z',
+      'the language of a page has times that are said in the offset that they are written in: 2026-01-01T10:00:00Z',
   },
   {
     file: 'src/console/health.tsx',
     text: '      .listPaused()\n',
     mutation: '      .list()\n',
-    test: 'test/console/health-paused.test.ts',
+    test: 'test/console/health.test.ts',
     claim:
-      'the health page says no more that calls are paused once no call has tested the gateway for long',
-    control: 'the health page says that calls are paused while the next one waits',
+      'the health page of an account whose calls are paused says so no more once no call has tested the gateway for long',
+    control:
+      'the health page of an account whose calls are paused says so while the next one waits',
   },
 ]

@@ -78,17 +78,19 @@ export const CONSOLE: readonly Guard[] = [
     file: 'src/console/holds.tsx',
     text: "  scope: 'ops',\n",
     mutation: "  scope: 'payments:read',\n",
-    test: 'test/console/story/post-hold.test.ts',
-    claim: 'who lacks the role cannot post a hold',
-    control: 'a hold of a payment is set with a reason, shown with it, and released',
+    test: 'test/console/every-route.test.ts',
+    claim:
+      'POST /console/payments/:merchant/:id/hold is refused to every role that is not one of its own',
+    control: 'every route of the console has a row, and every row is a route',
   },
   {
     file: 'src/console/refund.tsx',
     text: "    scope: 'ops',\n    explain: explainHold",
     mutation: "    scope: 'refunds:read',\n    explain: explainHold",
-    test: 'test/console/story/post-hold.test.ts',
-    claim: 'who lacks the role cannot post a hold',
-    control: 'a hold of a payment is set with a reason, shown with it, and released',
+    test: 'test/console/every-route.test.ts',
+    claim:
+      'POST /console/refunds/:merchant/:refundId/hold is refused to every role that is not one of its own',
+    control: 'every route of the console has a row, and every row is a route',
   },
   {
     file: 'src/console/audit-list.ts',

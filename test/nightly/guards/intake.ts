@@ -25,7 +25,7 @@ export const INTAKE: readonly Guard[] = [
     claim:
       'bad signatures of one address are answered 429 with Retry-After beyond the limit, and a good one is still accepted',
     control:
-      'a forged notification stores no row and causes no call, however often it is sent and in whatever form',
+      'refusals are logged once a second per verdict, with the sender and the number of suppressed lines',
   },
   {
     file: 'src/ipn/receive.ts',
@@ -65,7 +65,7 @@ export const INTAKE: readonly Guard[] = [
     claim:
       'bad signatures of one address are answered 429 with Retry-After beyond the limit, and a good one is still accepted',
     control:
-      'a forged notification stores no row and causes no call, however often it is sent and in whatever form',
+      'refusals are logged once a second per verdict, with the sender and the number of suppressed lines',
   },
   {
     file: 'src/platform/concurrency/rate-limiter.ts',
