@@ -149,7 +149,7 @@ export async function deleteRows(database: Database, kept: readonly string[] = [
 async function restartSequences({ sql }: Database): Promise<void> {
   await sql`
     select setval(oid, seqstart, false) from pg_sequence join pg_class on oid = seqrelid
-    where relnamespace = 'public'::regnamespace`
+    where relnamespace = 'public'::regnamespace and relname <> 'migrations_id_seq'`
 }
 
 /** A table that was filled and emptied stays as long as it was, and without autovacuum every scan reads all of it. */

@@ -1,21 +1,21 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { notify, notifyAfterCommit } from '../../../../src/platform/postgres/notify.ts'
 import { runInTransaction } from '../../../../src/platform/postgres/transaction.ts'
-import { useOwnDatabase } from '../../../support/use-started.ts'
+import { createTestDatabase, type OwnDatabase } from '../../../support/database.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
 
 const CHANNEL = 'of_the_test'
 
-const database = useOwnDatabase()
-const heard: string[] = []
-beforeAll(async () => {
+let database: OwnDatabase
+let heard: string[]
+beforeEach(async () => {
+  database = await createTestDatabase()
+  heard = []
   await database.sql`create table kept (x int)`
   await database.sql.listen(CHANNEL, (payload) => heard.push(payload))
 })
-afterEach(() => {
-  heard.length = 0
-})
+afterEach(() => database.drop())
 
 const untilHeard = (payload: string) =>
   waitUntil(() => heard.includes(payload), { what: `the notification ${payload}` })
