@@ -130,3 +130,9 @@ it('the sandbox prints its accounts, and the well-known secrets of the demo', as
   expect(readOutput()).toMatch(/^Merchant +DEMO, secret demo-secret-of-the-sandbox$/m)
   expect(readOutput()).toMatch(/^Card tokens +client DEMO, secret sandbox-DEMO$/m)
 })
+
+it('the sandbox does not start with a wrong setting, which it names', async () => {
+  await expect(startSandboxProcess({ SANDBOX_PORT: 'x' })).rejects.toThrow(
+    /The sandbox gateway cannot start:\n {2}SANDBOX_PORT must /,
+  )
+})

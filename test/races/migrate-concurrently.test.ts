@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { migrateDatabase } from '../../src/db/migrate.ts'
-import { planMigrations } from '../../src/db/migration-state.ts'
+import { loadMigrations, planMigrations } from '../../src/db/migration-state.ts'
 import { createOwnDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
 import { waitUntilBlocked } from '../support/locks.ts'
 import { createLines, plantMigrations } from '../support/migrations.ts'
@@ -118,4 +118,10 @@ it.each([
   expect(await sql`select to_regclass('planted') as one, to_regclass('t') as other`).toEqual([
     { one: null, other: null },
   ])
+})
+
+it('the word in a comment or a text makes no statement concurrent', async () => {
+  const text = `-- It isn't built CONCURRENTLY.\nSELECT 'concurrently -- not' /* CONCURRENTLY */;`
+  const migrations = await loadMigrations(plantMigrations({ '9001_planted': text }))
+  expect(migrations.at(-1)).toMatchObject({ name: '9001_planted', concurrent: false })
 })

@@ -161,6 +161,18 @@ describe('retention', () => {
     expect(await countEntries()).toBe(4)
   })
 
+  it('deletes nothing while another process adds or deletes a checkpoint', async () => {
+    await audit.write(2, 'A', 401 * DAY)
+    await audit.sign()
+    const other = await holdLocks(
+      audit.database,
+      (tx) => tx`select pg_advisory_xact_lock(${tx.unsafe(AUDIT_CHECKPOINT_LOCK)})`,
+    )
+    expect(await audit.expire()).toBe(0)
+    await other.release()
+    expect([await countEntries(), await audit.expire()]).toEqual([2, 2])
+  })
+
   it('says in one line what differs, and once more an hour later, although it stays so', async () => {
     await audit.write(1, 'A', 401 * DAY)
     await audit.sign()

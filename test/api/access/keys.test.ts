@@ -122,12 +122,14 @@ it('a revoked key is refused in shared lookups, too: no further write gets throu
   expect(await askMany()).toEqual(new Set([401]))
 })
 
-it('the first key gets the scopes that a release adds', async () => {
+it('the first key gets the scopes that a release adds; no other key does', async () => {
   const { sql } = rig.database
-  const text = `first-key-${randomUUID()}`
+  const [text, other] = [`first-key-${randomUUID()}`, `other-key-${randomUUID()}`]
   await ensureFirstKey(rig.service.ctx, text, GRACE_MS)
+  await addKey(rig.database, other, ['ops'])
   await sql`update actors set scopes = '{ops}' where hash = sha256(${text}::bytea)`
   await ensureFirstKey(rig.service.ctx, text, GRACE_MS)
-  const [key] = await sql`select scopes from actors where hash = sha256(${text}::bytea)`
-  expect(key?.scopes).toEqual(SCOPES)
+  const readScopes = async (one: string) =>
+    (await sql`select scopes from actors where hash = sha256(${one}::bytea)`)[0]?.scopes
+  expect([await readScopes(text), await readScopes(other)]).toEqual([SCOPES, ['ops']])
 })

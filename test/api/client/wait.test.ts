@@ -42,6 +42,16 @@ describe('a wait', () => {
     expect(seen.map(({ url }) => url.searchParams.get('wait'))).toEqual([null, '25'])
   })
 
+  it('ends with the first request if the condition is met', async () => {
+    const { client, seen } = connect()
+    const { transactionId, finish } = await beginToPay()
+    await finish()
+    await client.transactions.wait(transactionId)
+    seen.length = 0
+    await client.transactions.wait(transactionId, { until: ({ state }) => state === 'paid' })
+    expect(seen).toHaveLength(1)
+  })
+
   it('ends when a given function returns true, called only after changes', async () => {
     const { client, seen } = connect()
     const { transactionId, finish } = await beginToPay()

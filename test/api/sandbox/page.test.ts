@@ -93,6 +93,11 @@ describe('the page', () => {
     expect(still).toContain('<a href="/">')
   })
 
+  it('links to the service that it notifies', async () => {
+    const rig = await useSandbox({ ipnUrl: 'http://127.0.0.1:9/ipn' })
+    expect(await readPage(rig)).toContain('href="http://127.0.0.1:9/docs"')
+  })
+
   it('escapes values from outside', async () => {
     const rig = await useSandbox({ ipnUrl: 'http://127.0.0.1:9/"><script>' })
     const evil = '"><script>alert(1)</script>'

@@ -1,3 +1,4 @@
+import { request } from 'node:http'
 import { describe, expect, it, vi } from 'vitest'
 import { formatWakeKey } from '../../../src/db/transaction-key.ts'
 import { createWaiters } from '../../../src/platform/concurrency/waiters.ts'
@@ -241,6 +242,16 @@ it('a change between the read and the wait is not missed', async () => {
   expect(JSON.parse(text)).toMatchObject({ final: true })
   expect(ms).toBeLessThan(10_000)
   forced.mockRestore()
+})
+
+it('a reader that disconnects waits no more', async () => {
+  await seedTransaction(rig.database, { transactionId: 'T-LEFT' })
+  const reader = request(`${rig.service.url}/v1/transactions/T-LEFT?wait=60`, withKey())
+  reader.on('error', () => {})
+  reader.end()
+  await waiting(1)
+  reader.destroy()
+  await waiting(0)
 })
 
 it('a stopping service answers its waiting readers at once with the current state, of an unknown id with 503', async () => {

@@ -176,6 +176,25 @@ it('an event that cannot be written fails alone: the endpoint gets the events of
   expect(kept.saying('an event cannot be written')).toMatchObject([{ eventId: Number(poison) }])
 })
 
+it('an endpoint whose next event was deleted goes on with the oldest that is kept, which is logged and counted once', async () => {
+  const { sql } = rig.database
+  const receiver = await receive()
+  const { id: endpointId } = await register(rig, receiver.url)
+  const [first = '', second = ''] = await publish(rig, ['T-OLD', 'T-OLD'])
+  await sql`delete from events where id = ${first}::bigint`
+  await sql`insert into event_removals (removed_up_to) values (${first})
+    on conflict ("only") do update set removed_up_to = excluded.removed_up_to`
+  onTestFinished(async () => {
+    await sql`update event_removals set removed_up_to = 0`
+  })
+  await work(rig.service.ctx)
+  const [third = ''] = await deliver(rig, ['T-OLD'])
+  expect(listIds(receiver.seen)).toEqual([second, third])
+  expect(kept.saying('events were deleted')).toMatchObject([{ endpointId }])
+  const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
+  expect(metrics).toMatch(/webhook_deliveries_total\{outcome="removed"\} [1-9]/)
+})
+
 it('an endpoint gets a refund whose metadata has the names of our own members', async () => {
   const receiver = await receive()
   await register(rig, receiver.url, ['refund.created'])

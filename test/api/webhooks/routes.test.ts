@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { REGISTRATION_LOCK } from '../../../src/db/names.ts'
 import { EVENT_SCOPES, EVENT_TYPES } from '../../../src/events/event.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
-import { expectInvalid, expectProblem, readAll } from '../../support/api.ts'
+import { expectInvalid, expectProblem, readAll, withKey } from '../../support/api.ts'
 import { holdLocks } from '../../support/database.ts'
 import { serve } from '../../support/gateway.ts'
 import { waitUntilBlocked } from '../../support/locks.ts'
@@ -244,6 +244,24 @@ describe('a test event', () => {
     await waitUntil(() => open.length === 1, { what: 'another test' })
     open[0]?.()
     expect((await again).status).toBe(200)
+  })
+
+  it('is one of some twenty a minute of its account', async () => {
+    const settings = { ROLE: 'web', WEBHOOK_ALLOW_PRIVATE: 'true' }
+    // A process of its own, so that other tests still may.
+    const own = await startTestService(rig.database, rig.sandbox.url, { settings })
+    onTestFinished(() => own.stop())
+    const receiver = await serve((response) => response.end())
+    const { id } = await register(rig, receiver.url)
+    const path = `${own.url}/v1/webhook-endpoints/${id}/test`
+    const ask = () => fetch(path, { method: 'POST', ...withKey() })
+    let last = await ask()
+    while (last.ok) last = await ask()
+    const { detail } = await expectProblem(last, 429, 'rate_limited')
+    expect(detail).toContain('20 test events a minute')
+    expect(Number(last.headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(receiver.seen.length).toBeGreaterThanOrEqual(20)
+    expect(receiver.seen.length).toBeLessThan(30)
   })
 })
 

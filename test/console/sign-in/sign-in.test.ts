@@ -82,6 +82,16 @@ it.each([
   expect(opened.headers.get('set-cookie')).toContain('session=')
 })
 
+it('a link that was used leads to a page that says so, and how to get another', async () => {
+  const { path } = await inviteSomeone()
+  await send(path, { method: 'POST', headers: OWN })
+  const again = await send(path, { method: 'POST', headers: OWN })
+  expect([again.status, again.headers.get('set-cookie')]).toEqual([303, null])
+  const text = await (await send(again.headers.get('location') ?? '')).text()
+  expect(text).toContain('This link does not work')
+  expect(text).toContain('npm run -s cli -- people link NAME')
+})
+
 it('a token that was there before the sign-in is never the session, and the session behind it ends', async () => {
   const attacker = await addVisitor(rig.database)
   const { path } = await inviteSomeone()

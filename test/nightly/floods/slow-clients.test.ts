@@ -77,6 +77,13 @@ describe('a client that', () => {
     await client.closed
   })
 
+  it('waits for a change is held for as long as it asked, past every time-out', async () => {
+    await postIpn(rig.service.url, signIpn({ svc_TransactionID: 'T-HELD' }))
+    const started = performance.now()
+    expect((await rig.api('/v1/transactions/T-HELD?wait=2')).status).toBe(200)
+    expect(performance.now() - started).toBeGreaterThan(1_900)
+  })
+
   it('sends a body while the inbox is full is answered before the body ends', async () => {
     const full = await startRig({ settings: { ROLE: 'web' }, config: { bodyTimeoutMs: 60_000 } })
     onTestFinished(() => full.stop())

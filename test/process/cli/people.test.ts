@@ -57,6 +57,11 @@ it('a person is added with roles, accounts and an e-mail address, and gets a lin
   expect((await people(['list'])).out).toContain(`${name}  ${email}`)
 })
 
+it('without --merchant a person has every account', async () => {
+  const { out } = await people(['add', newName(), '--role', 'viewer', '--json'])
+  expect(Invited.parse(JSON.parse(out)).merchants).toEqual(['*'])
+})
+
 it('with --link-only the link stands alone, at the origin of the settings or on this machine', async () => {
   const name = newName()
   const add = ['add', name, '--role', 'viewer', '--link-only']
