@@ -97,4 +97,10 @@ export const AUDIT: readonly Guard[] = [
       'a refused write is recorded with the reason by scope, balance, state, or an unknown object',
     control: 'a refused write is recorded with the reason by cap or scope of another key',
   },
+  {
+    ...PASS,
+    text: 'if (!role?.may || !(await takeTurn(tx))) return 0',
+    mutation: 'if (!role?.may) return 0',
+    claim: 'retention deletes nothing while another process adds or deletes a checkpoint',
+  },
 ]

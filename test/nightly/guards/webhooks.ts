@@ -294,4 +294,21 @@ export const WEBHOOKS: readonly Guard[] = [
       'beside the payments stand the webhooks that were sent for it, of its own account only, with their results',
     control: 'the story of a refunded payment shows the payment with what is left',
   },
+  {
+    file: 'src/webhooks/deliver.ts',
+    text: '  if (cursor >= removed || (first && first.id <= removed)) return\n',
+    mutation: '  if (cursor >= 0 || removed < 0 || first) return\n',
+    test: DELIVERY,
+    claim:
+      'an endpoint whose next event was deleted goes on with the oldest that is kept, which is logged and counted once',
+    control: 'publishing wakes the delivery; polling is the fallback',
+  },
+  {
+    file: 'src/webhooks/replay.ts',
+    text: 'const TEST_RATE = { perMinute: 20, burst: 20 }',
+    mutation: 'const TEST_RATE = { perMinute: 20, burst: 2_000 }',
+    test: 'test/api/webhooks/routes.test.ts',
+    claim: 'a test event is one of some twenty a minute of its account',
+    control: 'a test event is refused while too many are in progress',
+  },
 ]
