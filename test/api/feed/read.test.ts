@@ -52,6 +52,13 @@ async function addEvents(...given: Given[]): Promise<string> {
   return before
 }
 
+/** Removes the events of other tests, as if none had ever been published. */
+async function emptyFeed(): Promise<void> {
+  await rig.database.sql.unsafe(
+    'delete from event_outbox; delete from events; delete from event_removals',
+  )
+}
+
 /** The cursor at the end of the feed. */
 const end = async () => (await read('after=latest')).nextCursor
 
@@ -69,6 +76,7 @@ async function read(query: string, key?: string): Promise<Seen> {
 const names = ({ data }: Seen) => data.map(({ transactionId }) => transactionId)
 
 it('an empty feed returns a cursor that leads to the first event', async () => {
+  await emptyFeed()
   const { data, nextCursor } = await read('')
   expect([data, nextCursor]).toEqual([[], '0'])
   await addEvents({ transactionId: 'T-FIRST' })
@@ -122,7 +130,8 @@ describe('a page', () => {
     const before = await end()
     await rig.database.sql`
       insert into events (merchant_code, transaction_id, type, data, at)
-      select case when n % 2 = 0 then ${OTHER.merchantCode} else ${MERCHANT.merchantCode} end, 'T', 'payment.updated', '{}', now()
+      select case when n % 2 = 0 then ${OTHER.merchantCode} else ${MERCHANT.merchantCode} end, 'T',
+        'payment.updated', ${JSON.stringify(EVENT_DATA['payment.updated'])}::text::jsonb, now()
       from generate_series(1, 25000) as n`
     await addEvents({ transactionId: 'RARE', type: 'sync.abandoned' })
     for (const key of [undefined, 'payments']) {
@@ -294,16 +303,18 @@ describe('an event older than RETENTION_DAYS', () => {
       const remove = createDeleteExpired(rig.service.ctx)
       while ((await remove()) > 0);
     }
+    await emptyFeed()
+    await addEvents({ transactionId: 'OLDEST' })
     await addEvents({ transactionId: 'OLD' })
     const old = await end()
     await addEvents({ transactionId: 'YOUNG' })
     await addEvents({ transactionId: 'OLD, BEHIND A YOUNG ONE' })
     const last = await end()
     await removeAll()
-    expect((await read('limit=1')).data[0]?.transactionId).toBe('T-FIRST')
+    expect((await read('limit=1')).data[0]?.transactionId).toBe('OLDEST')
     await sql`update events set at = now() - interval '399 days' where id <= ${Number(old)}`
     await removeAll()
-    expect((await read('limit=1')).data[0]?.transactionId).toBe('T-FIRST')
+    expect((await read('limit=1')).data[0]?.transactionId).toBe('OLDEST')
     await sql`
       update events set at = now() - interval '401 days' where id <= ${Number(old)} or id = ${Number(last)}`
     await removeAll()

@@ -1,10 +1,10 @@
-import { describe, expect, it, vi } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { listPasses } from '../../../src/background.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { expectProblem } from '../../support/api.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
-import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
+import { MERCHANT, postIpn, type Rig, signIpn, startRig } from '../../support/service.ts'
 import { makeTransaction, notifyOf } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -12,8 +12,15 @@ import { type Family, readExposition, type Sample } from './exposition.ts'
 
 const rig = useRig()
 
-const readMetrics = async () =>
-  readExposition(await (await fetch(`${rig.service.url}/metrics`)).text())
+const readMetrics = async ({ service }: Rig = rig) =>
+  readExposition(await (await fetch(`${service.url}/metrics`)).text())
+
+/** Starts a service whose metrics tell of nothing but this test. */
+async function startUnused(): Promise<Rig> {
+  const unused = await startRig()
+  onTestFinished(() => unused.stop())
+  return unused
+}
 
 function find(families: Map<string, Family>, name: string, labels = {}): Sample[] {
   const samples = [...families.values()].flatMap((family) => family.samples)
@@ -27,19 +34,19 @@ const read = (families: Map<string, Family>, name: string, labels = {}) =>
   find(families, name, labels).map(({ value }) => value)
 
 /** Plays one payment, from the gateway to the order system. */
-async function playPayment() {
-  await rig.control('POST', '/transactions', {
+async function playPayment({ control, api, transaction }: Rig) {
+  await control('POST', '/transactions', {
     transactionId: 'T-1',
     payments: [{ id: 'P-1', amount: '10', paymentMethod: 'CC', status: 'SUCCESS' }],
   })
-  const isPaid = async () => (await rig.api('/v1/payments/P-1')).status === 200
+  const isPaid = async () => (await api('/v1/payments/P-1')).status === 200
   await waitUntil(isPaid, { what: 'the payment' })
-  await rig.transaction('T-1', '?wait=20')
+  await transaction('T-1', '?wait=20')
 }
 
 describe('before anything happened', () => {
   it('counters of possible events are 0, so that an alert on an increase sees the first one', async () => {
-    const families = await readMetrics()
+    const families = await readMetrics(await startUnused())
     for (const verdict of ['stored', 'bad_signature', 'store_failed', 'overloaded']) {
       expect(read(families, 'ipn_received_total', { verdict })).toEqual([0])
     }
@@ -66,11 +73,15 @@ describe('before anything happened', () => {
 })
 
 describe('after a payment', () => {
+  beforeAll(() => playPayment(rig))
+
   it('every metric that the documentation lists has a correct value', async () => {
-    await playPayment()
+    const unused = await startUnused()
+    const { ctx, url } = unused.service
+    await playPayment(unused)
     const wrong = { ...signIpn({ svc_TransactionID: 'T-1' }), svc_SecureHash: 'f'.repeat(64) }
-    await postIpn(rig.service.url, wrong)
-    const families = await readMetrics()
+    await postIpn(url, wrong)
+    const families = await readMetrics(unused)
     const value = (name: string, labels = {}) => read(families, name, labels)[0]
     expect(value('ipn_received_total', { verdict: 'stored' })).toBe(1)
     expect(value('ipn_received_total', { verdict: 'bad_signature' })).toBe(1)
@@ -80,11 +91,10 @@ describe('after a payment', () => {
     const answered = { command: 'QUERY_PT', outcome: 'answered' }
     expect(value('gateway_call_seconds_count', answered)).toBe(1)
     expect(value('gateway_call_seconds_sum', answered)).toBeGreaterThan(0)
-    await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'http500', times: 1 })
-    const { ctx } = rig.service
+    await unused.control('POST', '/faults', { command: 'QUERY_PT', kind: 'http500', times: 1 })
     const key = { merchantCode: MERCHANT.merchantCode, transactionId: 'T-NONE' }
     for (const _ of [1, 2]) await ctx.gateway.queryPayments(key)
-    const after = await readMetrics()
+    const after = await readMetrics(unused)
     for (const outcome of ['unknown', 'rejected']) {
       const labels = { command: 'QUERY_PT', outcome }
       expect(read(after, 'gateway_call_seconds_count', labels)).toEqual([1])
@@ -98,7 +108,7 @@ describe('after a payment', () => {
       1, 0, 0,
     ])
     expect(find(families, 'ipn_processor_build_info')[0]?.labels.version).toMatch(/^\d+\.\d+\.\d+$/)
-    const loops = listPasses(rig.service.ctx).map(({ name }) => name)
+    const loops = listPasses(ctx).map(({ name }) => name)
     expect(loops).toEqual(expect.arrayContaining(['sync', 'publishing', 'webhooks']))
     for (const loop of loops) {
       const at = value('loop_last_round_timestamp_seconds', { loop }) ?? 0
