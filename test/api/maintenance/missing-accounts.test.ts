@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { isUnendedSql } from '../../../src/db/schema.ts'
 import { Discrepancy } from '../../../src/discrepancies/routes.ts'
 import { checkMissingAccounts } from '../../../src/maintenance/missing-accounts.ts'
 import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
@@ -36,6 +37,15 @@ afterAll(async () => {
   await database.release()
 })
 
+/** Ends all refunds without the service, and with them what `checkMissingAccounts` has found. */
+async function endRefunds(): Promise<void> {
+  await database.sql`
+    update refunds set status = 'failed', failure_source = 'service', due_at = null
+    where ${database.sql.unsafe(isUnendedSql('refunds'))}`
+  await checkMissingAccounts(rig.service.ctx)
+}
+afterEach(endRefunds)
+
 let refunds = 0
 /** Stores a refund of an account that is no longer configured. */
 async function seedRefund(
@@ -67,9 +77,17 @@ async function seedRefund(
 
 const SENT = { attempts: 1, first_sent_at: '2026-11-01', last_sent_at: '2026-11-01' }
 
+/** What earlier tests have left behind. */
+const earlier = new Set<string>()
+beforeEach(async () => {
+  for (const { id } of await list()) earlier.add(id)
+})
+
+/** Lists the discrepancies that the test has found. */
 async function list() {
   const { data } = await readPage(await rig.api('/v1/discrepancies?kind=account_missing'))
-  return data.map((one) => Discrepancy.strict().parse(one))
+  const all = data.map((one) => Discrepancy.strict().parse(one))
+  return all.filter(({ id }) => !earlier.has(id))
 }
 
 async function readStatus(id: string) {
@@ -108,6 +126,8 @@ describe('an account that is no longer configured, with open work', () => {
   })
 
   it('is a discrepancy for each transaction with open refunds, once', async () => {
+    await database.sql`delete from event_outbox`
+    await seedRefund()
     expect(await checkMissingAccounts(rig.service.ctx)).toBe(1)
     expect(await checkMissingAccounts(rig.service.ctx)).toBe(0)
     expect(await list()).toMatchObject([
@@ -125,16 +145,21 @@ describe('an account that is no longer configured, with open work', () => {
 
   it('is over when it is configured again, and recorded again when it leaves again', async () => {
     const { ctx } = rig.service
-    const accounts = [MERCHANT, { merchantCode: LEFT, secret: 'secret' }] as const
-    await checkMissingAccounts({ ...ctx, config: { ...ctx.config, accounts } })
     const isOpen = async () =>
       (await list()).find(({ merchantCode }) => merchantCode === LEFT)?.resolvedAt === null
+    await seedRefund()
+    await checkMissingAccounts(ctx)
+    expect(await isOpen()).toBe(true)
+    const accounts = [MERCHANT, { merchantCode: LEFT, secret: 'secret' }] as const
+    await checkMissingAccounts({ ...ctx, config: { ...ctx.config, accounts } })
     expect(await isOpen()).toBe(false)
     await checkMissingAccounts(ctx)
     expect(await isOpen()).toBe(true)
   })
 
   it('resolved by a person stays resolved', async () => {
+    await seedRefund()
+    await checkMissingAccounts(rig.service.ctx)
     const open = (await list()).find(({ resolvedAt }) => resolvedAt === null)
     const { status } = await post(`/v1/discrepancies/${open?.id}/resolution`, { reason: 'sold' })
     expect(status).toBe(200)
@@ -144,10 +169,12 @@ describe('an account that is no longer configured, with open work', () => {
   })
 
   it('is over when its refunds have ended', async () => {
-    await database.sql`
-      update refunds set status = 'failed', failure_source = 'service', due_at = null`
+    await seedRefund()
     await checkMissingAccounts(rig.service.ctx)
-    expect((await list()).filter(({ resolvedAt }) => resolvedAt === null)).toEqual([])
+    const listOpen = async () => (await list()).filter(({ resolvedAt }) => resolvedAt === null)
+    expect(await listOpen()).toHaveLength(1)
+    await endRefunds()
+    expect(await listOpen()).toEqual([])
     expect(await readGauges()).toHaveLength(2)
   })
 })
