@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { CARDS } from '../../support/cards.ts'
@@ -21,7 +21,9 @@ it('a failed read is logged with the id of its API request', async () => {
 })
 
 it('an unexpected error is returned and logged without the card number of its path', async () => {
-  service.ctx.gateway.readCards = () => Promise.reject(new Error('out of order'))
+  const broken = vi.spyOn(service.ctx.gateway, 'readCards')
+  broken.mockRejectedValue(new Error('out of order'))
+  onTestFinished(() => void broken.mockRestore())
   const logged = vi.spyOn(service.ctx.log, 'error')
   const response = await fetch(`${service.url}${CARDS}/4111111111111111`, withKey())
   const problem = await expectProblem(response, 500, 'internal_error')

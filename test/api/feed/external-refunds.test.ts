@@ -15,8 +15,8 @@ import { useRefundLab } from '../../support/use-started.ts'
 const lab = useRefundLab()
 afterEach(() => emptyTables(lab.database))
 
-const LOST_KEY = 'lost'
-const LOST = deriveRefundId(MERCHANT.merchantCode, LOST_KEY)
+/** The id of the refund that is requested with this key. */
+const deriveId = (key: string) => deriveRefundId(MERCHANT.merchantCode, key)
 
 const Page = z.object({ data: z.array(ExternalRefund) })
 
@@ -82,15 +82,15 @@ async function makeEntered(): Promise<LabPayment> {
 }
 
 /** A refund of ours was sent and notified; its row is lost, and it is requested again. */
-async function repeatLost(grown: boolean): Promise<LabPayment> {
+async function repeatLost(key: string, grown: boolean): Promise<LabPayment> {
   const payment = await lab.open()
-  const { id } = (await lab.refund(payment.id, { amount: '30' }, LOST_KEY)).body
+  const { id } = (await lab.refund(payment.id, { amount: '30' }, key)).body
   await lab.pass(payment)
   await lab.database.sql`truncate refunds, refund_attempts`
   if (grown) await lab.settle(id)
   await lab.notify(payment, id, '30')
   await lab.pass(payment)
-  expect((await lab.refund(payment.id, { amount: '30' }, LOST_KEY)).body.status).toBe('succeeded')
+  expect((await lab.refund(payment.id, { amount: '30' }, key)).body.status).toBe('succeeded')
   return payment
 }
 
@@ -211,13 +211,13 @@ const PLAYS: Record<string, readonly Play[]> = {
   'refunds/request.ts: .update(externalRefunds)': [
     {
       what: 'it is ours, from a lost row, and growth shows it',
-      play: () => repeatLost(true),
-      states: { [LOST]: ['matched', 'own'] },
+      play: () => repeatLost('lost-1', true),
+      states: { [deriveId('lost-1')]: ['matched', 'own'] },
     },
     {
       what: 'it is ours, from a lost row, and nothing shows it yet',
-      play: () => repeatLost(false),
-      states: { [LOST]: ['reserved', 'own'] },
+      play: () => repeatLost('lost-2', false),
+      states: { [deriveId('lost-2')]: ['reserved', 'own'] },
     },
   ],
 }
