@@ -103,6 +103,9 @@ it('a full inbox answers 503 with Retry-After, and everything else is still serv
   const isBlocked = async () => (await listBlockedCommits(rig.database)).length === 1
   await waitUntil(isBlocked, { what: 'the blocked commit' })
   const filler = makeRefundArrival('UFLIYL', 'FILLER')
+  onTestFinished(async () => {
+    await rig.database.sql`delete from ipn_events where request_id = 'FILLER'`
+  })
   const fillers = Promise.all(
     Array.from({ length: 5_000 }, () => rig.service.ctx.inbox.store(filler)),
   )

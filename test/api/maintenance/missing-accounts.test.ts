@@ -44,7 +44,11 @@ async function endRefunds(): Promise<void> {
     where ${database.sql.unsafe(isUnendedSql('refunds'))}`
   await checkMissingAccounts(rig.service.ctx)
 }
-afterEach(endRefunds)
+afterEach(async () => {
+  await endRefunds()
+  // A decision about a refund makes its transaction due.
+  await database.sql`update transactions set due_at = null where merchant_code = ${LEFT}`
+})
 
 let refunds = 0
 /** Stores a refund of an account that is no longer configured. */
