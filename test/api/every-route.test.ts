@@ -34,7 +34,8 @@ beforeAll(async () => {
 
 function send(asker: Asker, route: string, row: Route, ids: Partial<Ids>, query = '') {
   const path = fillPath(route, row, ids) + query
-  const idempotencyKey = `one-text-for-${ids.paymentId?.slice(0, 50)}`
+  // One for each of the routes that take a key: the body of another would be refused under it.
+  const idempotencyKey = `${route.split('/').at(-1)} of ${ids.paymentId?.slice(0, 50)}`
   return sendRow(accounts.rig, `Bearer ${asker.key}`, route, row, path, idempotencyKey)
 }
 

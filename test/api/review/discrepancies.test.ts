@@ -70,7 +70,7 @@ describe('the resolution of a discrepancy', () => {
       { type: 'change', paymentId: 'odd', before: 'open', after: 'resolved', cause },
     ])
     const [event] = await rig.database.sql`
-      select data from event_outbox where type = 'discrepancy.updated'`
+      select data from event_outbox where type = 'discrepancy.updated' and data ->> 'id' = ${id}`
     expect(event?.data).toEqual(resolved)
     const [audited] = await rig.database.sql`
       select operation, actor, outcome from audit_entries where object_id = ${id}`

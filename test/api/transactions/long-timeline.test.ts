@@ -73,7 +73,10 @@ it('a page in a long timeline reads about as much as it shows', async () => {
 })
 
 it('what the gateway sent last is read without what it sent before', async () => {
-  await readMessages(measure(), BUSY, true, 10)
+  const ctx = measure()
+  // The driver's own first question, if no other test ran before.
+  connection.takeTouched()
+  await readMessages(ctx, BUSY, true, 10)
   expect(connection.takeTouched().reduce((sum, { buffers }) => sum + buffers, 0)).toBeLessThan(90)
 })
 

@@ -1,19 +1,20 @@
 import { request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { Transaction } from '../../../src/transactions/view.ts'
 import { expectInvalid, expectProblem, OTHER, TWO_ACCOUNTS, withKey } from '../../support/api.ts'
 import { post } from '../../support/ask.ts'
 import { addKey, KEY, MERCHANT, startTestService } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
-import { useRig } from '../../support/use-started.ts'
+import { clearRig, useRig } from '../../support/use-started.ts'
 
 const MINE = 'key-bound-to-the-first-account-0123456789'
 const settings = { ...TWO_ACCOUNTS, ROLE: 'web' }
 const rig = useRig({ settings, config: { bodyTimeoutMs: 1_000 } })
 beforeAll(() => addKey(rig.database, MINE, ['payments:read'], MERCHANT.merchantCode))
+afterEach(() => clearRig(rig))
 
 type Sent = { body?: string | Uint8Array; type?: string; key?: string }
 

@@ -110,8 +110,9 @@ function openBreaker(breakers: Breakers, operation: 'query' | 'refund') {
 const untilHalfOpen = (breaker: CircuitBreaker) =>
   waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
 
-async function registerMany(rig: Rig, count: number): Promise<string[]> {
-  const ids = Array.from({ length: count }, (_, n) => `T-${n}`)
+/** Registers due transactions of a test; the gateway remembers the calls about those of other tests. */
+async function registerMany(rig: Rig, name: string, count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, (_, n) => `T-${name}-${n}`)
   for (const id of ids) await registerDue(rig, id)
   return ids
 }
@@ -142,7 +143,7 @@ describe('queries of a gateway that does not answer', () => {
   it('are paused: due transactions stay unclaimed, no attempt is used up, and the loop sleeps', async () => {
     const { ctx } = prepare(LONG, 3)
     await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'http500' })
-    const ids = await registerMany(rig, 8)
+    const ids = await registerMany(rig, 'PAUSED', 8)
     expect(await syncDue(ctx)).toBe(3)
     expect(await syncDue(ctx)).toBe(0)
     expect(await claimDue(ctx, 100)).toEqual([])
@@ -155,7 +156,7 @@ describe('queries of a gateway that does not answer', () => {
   it('one claim probes the gateway, and its end starts the next round', async () => {
     const { ctx, breakers } = prepare(QUICK)
     // Final with the first answer: no claim starts the next round by itself.
-    for (const id of await registerMany(rig, 3)) await makeTransaction(rig, id)
+    for (const id of await registerMany(rig, 'PROBE', 3)) await makeTransaction(rig, id)
     const breaker = openBreaker(breakers, 'query')
     await untilHalfOpen(breaker)
     let woken = 0
@@ -184,7 +185,7 @@ describe('queries of a gateway that does not answer', () => {
   it('refusals are answers: they do not open the breaker', async () => {
     const { ctx, breakers } = prepare()
     await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'code', code: 99 })
-    await registerMany(rig, 6)
+    await registerMany(rig, 'REFUSED', 6)
     expect(await syncDue(ctx)).toBe(6)
     expect(breakers.of('UFLIYL', 'query').state()).toBe('closed')
   })

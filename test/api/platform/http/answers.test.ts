@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
-import { expect, it, onTestFinished, vi } from 'vitest'
+import { beforeAll, expect, it, onTestFinished, vi } from 'vitest'
 import { expectProblem, withKey } from '../../../support/api.ts'
 import { createOwnDatabase } from '../../../support/database.ts'
 import { KEY, signIpn, startTestService } from '../../../support/service.ts'
@@ -51,6 +51,16 @@ const KINDS: [status: number, path: string, init?: RequestInit][] = [
   [202, '/v1/transactions/T-1/sync', { method: 'POST', ...withKey() }],
   [503, '/v2/vc/virtual-cards/VC-1', withKey()],
 ]
+
+// The transaction that is read, whichever kind comes first.
+beforeAll(async () => {
+  const told = await fetch(`${rig.service.url}/ipn`, {
+    method: 'POST',
+    headers: json,
+    body: SIGNED,
+  })
+  expect(told.status).toBe(200)
+})
 
 it.each(KINDS)(
   '%i of %s has the security headers and the request id that was sent',
