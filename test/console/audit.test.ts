@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { showTo } from '../../src/console/view.ts'
 import { nameOperation } from '../../src/console/words.ts'
 import { ROUTES } from '../api/routes.ts'
@@ -90,7 +90,14 @@ describe('the audit log', () => {
     expect(text).not.toContain(hidden)
   })
 
+  /** Entries of one test would fill the pages of the others. */
+  const deleteAfterwards = () =>
+    onTestFinished(async () => {
+      await rig.database.sql`delete from audit_entries where operation = 'test'`
+    })
+
   it('says nothing of the account of the entry where a page ends', async () => {
+    deleteAfterwards()
     await rig.database.sql`
       insert into audit_entries (at, actor, operation, merchant_code, object_id, outcome)
       select now() - i * interval '1 day', 'Mai', 'test', ${OTHER.merchantCode}, i, 'done'
@@ -101,6 +108,7 @@ describe('the audit log', () => {
   })
 
   it('goes on behind the rows that were looked through, and is downloaded whole', async () => {
+    deleteAfterwards()
     await rig.database.sql`
       insert into audit_entries (at, actor, operation, merchant_code, object_id, outcome)
       select now() - i * interval '1 s', case i % 100 when 0 then 'Binh' else 'Mai' end, 'test', ${merchantCode}, i, 'done'

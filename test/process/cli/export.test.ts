@@ -11,7 +11,16 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import {
+  afterAll,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  inject,
+  it,
+  onTestFinished,
+} from 'vitest'
 import { z } from 'zod'
 import { openExportFile } from '../../../src/cli/export-file.ts'
 import { raiseEpoch } from '../../../src/db/installation.ts'
@@ -20,19 +29,35 @@ import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../../s
 import { ask, expectTaken, RECEIVER } from '../../support/ask.ts'
 import { runCli } from '../../support/cli.ts'
 import { fillRows } from '../../support/fill.ts'
+import type { Rig } from '../../support/service.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 
 const accounts = writeMerchantsFile([MERCHANT, OTHER])
 const rig = useRig({ settings: { ROLE: 'web', MERCHANTS_FILE: accounts.path } })
 const DATA_ENCRYPTION_KEY = Buffer.alloc(32, 7).toString('base64')
-const environment = () => ({ DATABASE_URL: rig.database.url, DATA_ENCRYPTION_KEY })
+const environment = ({ database }: Pick<Rig, 'database'> = rig) => ({
+  DATABASE_URL: database.url,
+  DATA_ENCRYPTION_KEY,
+})
 const run = (...args: string[]) => runCli(['export', ...args], environment())
 const folder = mkdtempSync(join(tmpdir(), 'ipn-export-'))
 afterAll(() => {
   accounts.remove()
   rmSync(folder, { recursive: true })
 })
+
+/** Stores events of a payment that is there. */
+async function insertEvents(
+  { api, database }: Rig,
+  { transactionId, paymentId }: { transactionId: string; paymentId: string },
+): Promise<void> {
+  const payment = await (await api(`/v1/payments/${paymentId}`)).json()
+  await database.sql`
+    insert into events (merchant_code, transaction_id, type, data, at)
+    select ${MERCHANT.merchantCode}, ${transactionId}, 'payment.created', ${JSON.stringify(payment)}::json, now()
+    from generate_series(1, 430)`
+}
 
 beforeAll(async () => {
   const { database } = rig
@@ -48,11 +73,7 @@ beforeAll(async () => {
   // One of a refund, which holds an encrypted receiver, and many of a payment.
   await database.sql`delete from event_outbox where data::text = '{}'`
   await database.sql`delete from events`
-  const payment = await (await rig.api('/v1/payments/P-000001')).json()
-  await database.sql`
-    insert into events (merchant_code, transaction_id, type, data, at)
-    select ${MERCHANT.merchantCode}, 'T-000001', 'payment.created', ${JSON.stringify(payment)}::json, now()
-    from generate_series(1, 430)`
+  await insertEvents(rig, { transactionId: 'T-000001', paymentId: 'P-000001' })
   await publishEvents(database.sql)
 })
 
@@ -132,6 +153,9 @@ it.each(['payments', 'discrepancies'])('%s of a time are those of the API', asyn
 it('events of a time are found without reading those before and after', async () => {
   const { sql } = rig.database
   await sql`update events set at = at - (1000 - id) * interval '1 hour'`
+  onTestFinished(async () => {
+    await sql`update events set at = at + (1000 - id) * interval '1 hour'`
+  })
   const rows = await sql<{ id: number; at: string }[]>`select id, at::text from events order by id`
   const [from, to] = [rows.at(-40)?.at ?? '', rows.at(-30)?.at ?? '']
   const iso = (at: string) => new Date(at).toISOString()
@@ -275,12 +299,23 @@ it('needs the key of the service for what is encrypted, and for nothing else', a
 describe('what is sealed under a data key that is lost', () => {
   beforeAll(async () => {
     const { sql } = rig.database
+    await sql`create table kept_refunds as select * from refunds`
+    await sql`create table kept_events as select * from events`
     const lost = Buffer.alloc(8, 9)
     await sql`update refunds set receiver_shown = overlay(receiver_shown placing ${lost} from 5 for 8)`
     await sql`
       update events set data = replace(data::text, data -> 'receiver' ->> 'sealed', translate(encode(
         overlay(decode(data -> 'receiver' ->> 'sealed', 'base64') placing ${lost} from 5 for 8), 'base64'), E'\\n', ''))::json
       where type = 'refund.created'`
+  })
+
+  afterAll(async () => {
+    const { sql } = rig.database
+    await sql`
+      update refunds set receiver_shown = k.receiver_shown from kept_refunds as k
+      where k.merchant_code = refunds.merchant_code and k.refund_id = refunds.refund_id`
+    await sql`update events set data = k.data from kept_events as k where k.id = events.id`
+    await sql`drop table kept_refunds, kept_events`
   })
 
   it.each(['events', 'refunds'])('does not end the export of %s', async (list) => {
@@ -294,8 +329,18 @@ describe('what is sealed under a data key that is lost', () => {
 })
 
 describe('events', () => {
+  /** A database of their own: a restore is not undone. */
+  const rig = useRig({ settings: { ROLE: 'web', MERCHANTS_FILE: accounts.path } })
+  const of = { transactionId: 'T-1', paymentId: 'P-1' }
+  beforeAll(async () => {
+    await seedTransaction(rig.database, of)
+    await seedPayment(rig.database, of)
+  })
+  beforeEach(() => insertEvents(rig, of))
+
   const listIds = async () => {
-    const { code, out, err } = await run('events', '--format', 'jsonl')
+    const args = ['export', 'events', '--format', 'jsonl']
+    const { code, out, err } = await runCli(args, environment(rig))
     const lines = out.split('\n').filter((line) => line !== '')
     const Id = z.object({ id: z.string() })
     return { code, err, ids: lines.map((line) => Id.parse(JSON.parse(line)).id) }

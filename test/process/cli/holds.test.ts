@@ -1,11 +1,13 @@
-import { beforeAll, expect, it } from 'vitest'
+import { beforeEach, expect, it } from 'vitest'
 import { seedPaid } from '../../support/ask.ts'
 import { runCli } from '../../support/cli.ts'
+import { emptyTables } from '../../support/database.ts'
 import { useRig } from '../../support/use-started.ts'
 
 const rig = useRig({ settings: { ROLE: 'web' } })
 let payment: { id: string; transactionId: string }
-beforeAll(async () => {
+beforeEach(async () => {
+  await emptyTables(rig.database)
   payment = await seedPaid(rig.database)
 })
 
@@ -45,7 +47,6 @@ it('holds names the option that tells two payments of one id apart', async () =>
   expect(set).toMatchObject({ code: 1, err: `error: ${several}: name one with --merchant\n` })
   const one = ['--reason', 'x', '--merchant', 'OTHER2']
   expect(await run('set', 'payment', payment.id, ...one)).toMatchObject({ code: 0 })
-  await rig.database.sql`delete from payments where merchant_code = 'OTHER2'`
 })
 
 it('holds exits with 1 for what is not there or not held, and with 2 for wrong use', async () => {

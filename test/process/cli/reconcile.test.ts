@@ -1,13 +1,15 @@
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { seedGone } from '../../support/api.ts'
 import { payQuietly, seedPaid } from '../../support/ask.ts'
 import { runCli } from '../../support/cli.ts'
+import { emptyTables } from '../../support/database.ts'
 import { useRig } from '../../support/use-started.ts'
 
 describe('reconcile', () => {
   const rig = useRig()
   const run = (...args: string[]) =>
     runCli(['reconcile', ...args], { DATABASE_URL: rig.database.url })
+  beforeEach(() => emptyTables(rig.database))
 
   it('reports what the gateway says otherwise, with before and after, and what it does not know', async () => {
     const same = await payQuietly(rig)
@@ -80,6 +82,7 @@ describe('reconcile', () => {
   })
 
   it('only counts with --dry-run, and only of one account', async () => {
+    for (let n = 0; n < 3; n++) await seedPaid(rig.database)
     const dry = await run('--since', '2020-01-01T00:00:00Z', '--dry-run', '--json')
     expect(JSON.parse(dry.out)).toEqual({ transactions: 3, requeued: 0 })
     expect(await run('--since', '0')).toMatchObject({ code: 0 })

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { runCli as runStreams } from '../../../src/cli/run.ts'
 import { OTHER, seedTransaction, writeMerchantsFile } from '../../support/api.ts'
 import { ask, expectTaken, payQuietly } from '../../support/ask.ts'
@@ -125,13 +125,13 @@ describe('requeue', () => {
 describe('replay', () => {
   const rig = useRig({ settings: { REFUND_APPROVAL_ABOVE: 'VND:1' } })
   const run = (...args: string[]) => runCli(['replay', ...args], { DATABASE_URL: rig.database.url })
-
-  it('asks again about what notifications name, counts nothing twice and sends no refund', async () => {
+  let refund: Awaited<ReturnType<typeof expectTaken>>
+  beforeAll(async () => {
     await makeTransaction(rig, 'A-1', [{ id: 'AP-1' }])
     await notifyOf(rig, 'A-1')
     await waitForQueries(rig, 'A-1', 1)
     const paid = await payQuietly(rig)
-    const refund = await expectTaken(
+    refund = await expectTaken(
       await ask({ url: rig.service.url }, paid.id, {
         amount: '5',
         receiver: { accountName: 'A', accountNumber: '123456', swiftCode: 'ASCBVNVX' },
@@ -145,6 +145,9 @@ describe('replay', () => {
       )
     await ofRefund('somebody-else', paid.id)
     await ofRefund('of-nothing', 'P-unknown')
+  })
+
+  it('asks again about what notifications name, counts nothing twice and sends no refund', async () => {
     const before = await countQueries(rig, 'A-1')
     const counts = { notifications: 3, ofUnknownPayments: 1, transactions: 2 }
     const dry = await run('--from', '2020-01-01T00:00:00Z', '--dry-run', '--json')
