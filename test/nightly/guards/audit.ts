@@ -58,9 +58,9 @@ export const AUDIT: readonly Guard[] = [
   ),
   ...guards({ file: 'src/access/audit.ts', test: PASS.test, control: PASS.control }, [
     {
-      text: "  runAfterCommit(tx, () => log.info({ ...row, ...entry }, 'audit entry'))",
+      text: "  runAfterCommit(tx, () => log.info(describe(rows), 'audit entry'))",
       mutation:
-        "  if (tx === undefined) runAfterCommit(tx, () => {})\n  log.info({ ...row, ...entry }, 'audit entry')",
+        "  if (tx === undefined) runAfterCommit(tx, () => {})\n  log.info(describe(rows), 'audit entry')",
       claim: 'an entry that is rolled back is no line of the log',
     },
   ]),

@@ -116,7 +116,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
     },
   ]),
   {
-    file: 'src/refunds/request.ts',
+    file: 'src/refunds/store-refund.ts',
     text: 'capKeyId: today && access.chainId',
     mutation: 'capKeyId: today && access.id',
     test: 'test/api/access/keys.test.ts',

@@ -79,8 +79,8 @@ export const REFUNDABLE: readonly Guard[] = [
         'a request that meets a concurrent one between its steps computes what is left only under its lock: two that waited do not both fit',
     },
     {
-      text: '${tx.unsafe(TRANSACTION)} limit 1 for update',
-      mutation: '${tx.unsafe(TRANSACTION)} limit 1',
+      text: "${tx.unsafe(transactionOf('own'))} limit 1 for update",
+      mutation: "${tx.unsafe(transactionOf('own'))} limit 1",
       claim:
         'a request that meets a concurrent one between its steps waits for the transaction without holding the payment',
       control:
