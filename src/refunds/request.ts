@@ -101,7 +101,11 @@ async function lockAtOnce(
   )
 }
 
-/** Locks the API key's day, the order, the transaction and the payment, in this order, and judges the request. */
+/**
+ * Locks the API key's day, the order, the transaction and the payment, in this order, and judges the request.
+ * @param early what was read under the payment's locks, which are never taken twice: a payment that has just moved may
+ *   be locked already, and its new transaction would be locked after it
+ */
 async function lockAndJudge(
   { config }: Pick<Context, 'config'>,
   tx: Tx,
@@ -109,7 +113,7 @@ async function lockAndJudge(
   target: RefundTarget,
   params: RefundParams,
   refundId: string,
-  early: Facts | 'later' = 'later',
+  early: Facts | 'later',
 ): Promise<AcceptedRefund> {
   requireSendable(config, target.merchantCode, params)
   const zone = config.CAPS_TIME_ZONE
@@ -146,7 +150,7 @@ export async function previewRefund(
   const refundId = randomUUID()
   const target = await findTarget(ctx.db.sql, merchants, params, refundId)
   return await runAndRollBack(ctx, async (tx) => {
-    const asked = await lockAndJudge(ctx, tx, access, target, params, refundId)
+    const asked = await lockAndJudge(ctx, tx, access, target, params, refundId, 'later')
     const { amount, status } = asked.judged
     const { refundable } = asked.facts.payment
     return {
