@@ -6,8 +6,8 @@ import type { Database } from '../db/client.ts'
 import { auditEntries } from '../db/schema.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'
-import { build } from '../platform/postgres/drizzle.ts'
 import { runAfterCommit } from '../platform/postgres/notify.ts'
+import { insertRows, pickColumns } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { lockActor } from './principal.ts'
@@ -42,16 +42,37 @@ export async function recordEntry(
   tx: Tx,
   log: Log,
   actor: EntryActor,
-  { operation, merchantCode, objectId }: AuditedWrite,
+  write: AuditedWrite,
   outcome = 'done',
 ): Promise<void> {
-  const { id: keyId, name, requestId } = actor
-  const entry = { keyId, actor: name, operation, merchantCode, objectId, requestId, outcome }
-  const [row] = await build(tx)
-    .insert(auditEntries)
-    .values(entry)
-    .returning({ entryId: auditEntries.id })
-  runAfterCommit(tx, () => log.info({ ...row, ...entry }, 'audit entry'))
+  const { statement, describe } = buildEntry(tx, actor, write, outcome)
+  const rows = await statement
+  runAfterCommit(tx, () => log.info(describe(rows), 'audit entry'))
+}
+
+/** Builds the statement of `recordEntry`, for a unit of work that sends it with its commit. */
+export function prepareEntry(tx: Tx, log: Log, actor: EntryActor, write: AuditedWrite) {
+  const { statement, describe } = buildEntry(tx, actor, write, 'done')
+  // It is sent and answered by then.
+  runAfterCommit(tx, () => void statement.then((rows) => log.info(describe(rows), 'audit entry')))
+  return statement
+}
+
+const COLUMNS = {
+  ...pickColumns(auditEntries, 'keyId', 'actor', 'operation', 'merchantCode', 'objectId'),
+  ...pickColumns(auditEntries, 'requestId', 'outcome'),
+}
+
+function buildEntry(
+  tx: Tx,
+  { id: keyId, name: actor, requestId }: EntryActor,
+  { operation, merchantCode, objectId }: AuditedWrite,
+  outcome: string,
+) {
+  const entry = { keyId, actor, operation, merchantCode, objectId, requestId, outcome }
+  const statement = tx<{ entryId: number }[]>`
+    ${insertRows(tx, auditEntries, COLUMNS, [entry])} returning id as "entryId"`
+  return { statement, describe: ([row]: readonly object[]) => ({ ...row, ...entry }) }
 }
 
 /** Leaves out middleware. @returns undefined for an unknown path */

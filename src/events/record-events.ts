@@ -14,7 +14,12 @@ const COLUMNS = {
 export type ChangeRow = Pick<typeof changes.$inferInsert, keyof typeof COLUMNS>
 
 export async function recordChanges(tx: Tx, rows: readonly ChangeRow[]): Promise<void> {
-  if (rows.length > 0) await tx`${insertRows(tx, changes, COLUMNS, rows)}`
+  if (rows.length > 0) await prepareChanges(tx, rows)
+}
+
+/** Builds the statement of `recordChanges`, for a unit of work that sends it with its commit. */
+export function prepareChanges(tx: Tx, rows: readonly ChangeRow[]) {
+  return tx`${insertRows(tx, changes, COLUMNS, rows)}`
 }
 
 /** `data` is the object after the change, in the form that its own route returns. */

@@ -1,4 +1,4 @@
-import { lockActor } from '../access/principal.ts'
+import { foldName, lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { isUnendedSql } from '../db/schema.ts'
@@ -16,6 +16,9 @@ export type PaymentKey = { merchantCode: string; transactionId: string; paymentI
 
 /** What is known about the payment under its locks; amounts are decimal strings. */
 export type RequestFacts = {
+  transactionId: string
+  /** When the unit of work began, as `now()` in its statements. */
+  now: string
   payment: {
     status: string
     missing: boolean
@@ -45,6 +48,8 @@ export type RequestFacts = {
   inferred: InferredRefund | undefined
   /** What the API key has refunded today; undefined if it has no daily cap. */
   today: DayTotals | undefined
+  /** The person on whose behalf it is requested, as whoever decides is compared with them. */
+  foldedOnBehalfOf: string | null
 }
 
 /** A verified notification of a request id, or an external refund that has it. */
@@ -63,51 +68,63 @@ export type PriorEvidence = {
   outcome: 'part_of_first_sight' | 'released' | 'never_happened' | 'own' | null
 }
 
+type RequestKey = Pick<PaymentKey, 'merchantCode' | 'paymentId'> & { refundId: string }
+
 /**
  * Locks the API key's day, the transaction and its payment, in this order. What a request is judged by is read in
  * statements of their own: a sum from before the wait would be stale.
- * @returns undefined when the payment no longer belongs to the transaction
+ * @returns undefined when nothing is locked, because the refund is stored already or the payment has just moved
  */
 export async function lockAndReadFacts(
   tx: Tx,
   access: Access,
-  key: PaymentKey,
-  { refundId, zone }: { refundId: string; zone: string },
+  key: RequestKey,
+  { onBehalfOf, zone }: { onBehalfOf: string | undefined; zone: string },
 ): Promise<RequestFacts | undefined> {
   const isCounted = countsToday(access)
-  const [, today, , rows, prior, inferred] = await pipeline(
+  const [, today, isLocked, [row], prior, inferred, person] = await pipeline(
     isCounted && lockDay(tx, access, zone),
     isCounted && readDay(tx, access, zone),
     lockPayment(tx, key),
     readPayment(tx, key),
-    readPriorEvidence(tx, key.merchantCode, refundId),
+    readPriorEvidence(tx, key.merchantCode, key.refundId),
     findInferred(tx, key.merchantCode, [key.paymentId]),
+    onBehalfOf !== undefined && foldPerson(tx, onBehalfOf),
     lockActor(tx, access),
   )
-  const [row] = rows
-  if (!row) return undefined
-  const { currency, orderId, merchantTxnId, ...payment } = row
+  if (!isLocked || !row) return undefined
+  const { transactionId, now, currency, orderId, merchantTxnId, ...payment } = row
   const order = { currency, orderId, merchantTxnId }
-  return { payment, order, prior, inferred, today: today || undefined }
+  const foldedOnBehalfOf = person === false ? null : person
+  const of = { prior, inferred, today: today || undefined, foldedOnBehalfOf }
+  return { transactionId, now, payment, order, ...of }
 }
 
-function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: PaymentKey) {
+function selectKey(tx: Tx, { merchantCode, paymentId, refundId }: RequestKey) {
   return tx`(
-    select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
-      ${paymentId}::text as payment_id) as k`
+    select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id,
+      ${refundId}::uuid as refund_id) as k`
 }
 
-const TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'k')
+const REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')
 const PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 'k')
+const transactionOf = (alias: string) => byKey('t', ['merchant_code', 'transaction_id'], alias)
 
-async function lockPayment(tx: Tx, key: PaymentKey): Promise<void> {
-  await tx`
+/** A repeated request waits for nothing: only a new refund's payment is locked. */
+async function lockPayment(tx: Tx, key: RequestKey): Promise<boolean> {
+  const { count } = await tx`
     select from ${selectKey(tx, key)} cross join lateral (
-      select t.transaction_id from transactions as t where ${tx.unsafe(TRANSACTION)} limit 1 for update
+      select p.merchant_code, p.transaction_id from payments as p where ${tx.unsafe(PAYMENT)} limit 1
+    ) as own cross join lateral (
+      select t.transaction_id from transactions as t
+      where ${tx.unsafe(transactionOf('own'))} limit 1 for update
     ) as t cross join lateral (
       select from payments as p where p.transaction_id = t.transaction_id
         and ${tx.unsafe(PAYMENT)} limit 1 for update
-    ) as p`
+    ) as p
+    where 0 = (select count(*) from (
+      select from refunds as r where ${tx.unsafe(REFUND)} limit 1) as stored)`
+  return count > 0
 }
 
 const OPEN = `(select count(*)::int from (
@@ -121,38 +138,40 @@ const CURRENCY = `(
         or max(upper(btrim(e.currency))) = upper(btrim(coalesce(t.currency, max(e.currency)))))
       then max(upper(btrim(e.currency))) filter (where upper(btrim(e.currency)) ~ '^[A-Z]{3}$') end
     from (
-      select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 'k')} offset 0) as e
+      select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 't')} offset 0) as e
     where e.verdict = 'verified' and e.reading = 1)`
 
 /** The currency that caller and approver see, whatever named it. Where notifications disagree they see that, too. */
 const REQUESTED_CURRENCY = `(
     select nullif(upper(btrim(t.currency)), '') where not exists (
       select from (
-        select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 'k')} offset 0) as e
+        select * from ipn_events as e where ${byKey('e', ['merchant_code', 'transaction_id'], 't')} offset 0) as e
       where e.verdict = 'verified' and e.reading = 1 and upper(btrim(e.currency)) <> upper(btrim(t.currency))))`
 
 /** Refunds in parts, or of several payments of one transaction, are no way below the approval's threshold. */
 const OWN_TOTAL = `(
     select coalesce(sum(r.amount), 0) from (
       select amount, status from refunds as r
-      where ${byKey('r', ['merchant_code', 'transaction_id'], 'k')} offset 0) as r
+      where ${byKey('r', ['merchant_code', 'transaction_id'], 't')} offset 0) as r
     where r.status <> 'failed')`
 
-type PaymentFacts = RequestFacts['payment'] & OrderFacts
+type PaymentFacts = Pick<RequestFacts, 'now' | 'transactionId'> &
+  RequestFacts['payment'] &
+  OrderFacts
 
-async function readPayment(tx: Tx, key: PaymentKey): Promise<PaymentFacts[]> {
+async function readPayment(tx: Tx, key: RequestKey): Promise<PaymentFacts[]> {
   return await tx<PaymentFacts[]>`
-    select payments.status, missing, unreadable, payment_method as "paymentMethod",
+    select t.transaction_id as "transactionId", now()::text as now, payments.status, missing, unreadable, payment_method as "paymentMethod",
       payments.hold ->> 'reason' as held, (
         select m.hold ->> 'reason' from merchant_accounts as m where m.merchant_code = k.merchant_code
       ) as "accountHeld", ${tx.unsafe(REFUNDABLE_SQL)} as refundable, ${tx.unsafe(OPEN)} as open,
       ${tx.unsafe(transactionVersionSql('t'))} as version, t.want, ${tx.unsafe(CURRENCY)} as "verifiedCurrency",
       ${tx.unsafe(REQUESTED_CURRENCY)} as "requestedCurrency", ${tx.unsafe(OWN_TOTAL)} as "ownTotal", t.currency, t.order_id as "orderId", t.merchant_txn_id as "merchantTxnId"
     from ${selectKey(tx, key)} cross join lateral (
-      select * from transactions as t where ${tx.unsafe(TRANSACTION)} limit 1
-    ) as t cross join lateral (
-      select * from payments as p where p.transaction_id = k.transaction_id and ${tx.unsafe(PAYMENT)} limit 1
-    ) as payments`
+      select * from payments as p where ${tx.unsafe(PAYMENT)} limit 1
+    ) as payments cross join lateral (
+      select * from transactions as t where ${tx.unsafe(transactionOf('payments'))} limit 1
+    ) as t`
 }
 
 const UNCONTRADICTED = `f.failure_notified_at is null
@@ -182,6 +201,16 @@ export async function readPriorEvidence(
         select * from external_refunds as f
         where ${tx.unsafe(byKey('f', ['merchant_code', 'request_id'], 'k'))} offset 0) as f
     ) as evidence order by "notifiedAt", "ipnEventId"`
+}
+
+/** A person who is named by e-mail address or id is stored by name, because whoever decides is compared with that. */
+async function foldPerson(tx: Tx, text: string): Promise<string> {
+  const folded = foldName(text)
+  const [person] = await tx<{ folded: string }[]>`
+    select folded_person as folded from actors
+    where kind = 'person' and (folded_email = ${folded} or id::text = ${folded})
+    order by ended_at is not null, created_at desc limit 1`
+  return person?.folded ?? folded
 }
 
 /** A refund whose success was inferred from growth. Its amount stays reserved until the success is known. */

@@ -22,7 +22,7 @@ type RequestSettings = Pick<
 /** Something visible has changed since the caller decided on the refund. Nothing is stored. */
 export class StaleVersionError extends Error {}
 
-/** Refuses what could not be sent now, before anything is locked: it would be sent later, when nobody expects it. */
+/** Refuses what could not be sent now, before it is judged: it would be sent later, when nobody expects it. */
 export function requireSendable(
   config: RequestSettings,
   merchantCode: string,

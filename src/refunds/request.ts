@@ -1,25 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { and, eq, sql } from 'drizzle-orm'
-import type { PgInsertValue } from 'drizzle-orm/pg-core'
-import { describeActor, recordEntry } from '../access/audit.ts'
-import { foldName } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
-import { SYNC_DUE } from '../db/names.ts'
-import { externalRefunds, refunds } from '../db/schema.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
-import {
-  type ChangeRow,
-  type NewEvent,
-  prepareRecording,
-  recordChanges,
-} from '../events/record-events.ts'
 import { subtractAmount } from '../money.ts'
-import type { Fingerprint } from '../platform/crypto/encryption.ts'
-import { CLOCK } from '../platform/postgres/clock.ts'
-import { build } from '../platform/postgres/drizzle.ts'
-import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import {
   confirmCommits,
   pipeline,
@@ -27,9 +11,7 @@ import {
   runPipelined,
 } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
-import { buildRefundEvent, readExternalEvents, recordExternalChanges } from './events.ts'
-import { deriveExternalState } from './external-view.ts'
+import { countsToday } from './caps.ts'
 import {
   deriveRefundId,
   findTarget,
@@ -39,12 +21,11 @@ import {
   type RequestedRefund,
   replayRefund,
 } from './idempotency.ts'
-import { encryptReceiver, maskReceiver, type Receiver } from './receiver.ts'
-import { lockAndReadFacts, type PriorEvidence } from './request-facts.ts'
+import { lockAndReadFacts, type RequestFacts } from './request-facts.ts'
 import { type AcceptedRefund, judgeRequest, requireSendable } from './request-rules.ts'
 import type { RefundParams } from './request-schema.ts'
+import { prepareRefund } from './store-refund.ts'
 import { chooseAsked } from './surplus.ts'
-import type { ShownRefund } from './view.ts'
 
 /**
  * Accepts a refund, in one transaction that locks, reads, judges and stores it. The same idempotency key with the same
@@ -63,22 +44,21 @@ export async function requestRefund(
   const asked = formatParams(params)
   let isNew = false
   try {
-    return await runPipelined<RefundTarget, RequestedRefund>(ctx.db.sql, {
-      open: find,
-      work: async (tx, target) => {
+    return await runPipelined<Opened, RequestedRefund>(ctx.db.sql, {
+      open: (tx) =>
+        pipeline(find(tx), lockAtOnce(ctx, tx, access, merchants, idempotencyKey, params)),
+      work: async (tx, [target, early]) => {
         const replayed = replayRefund(ctx, target, asked)
         if (replayed) return { value: replayed, last: () => confirmCommits(tx) }
         isNew = true
         const { merchantCode } = target
         const refundId = deriveRefundId(merchantCode, idempotencyKey)
         ctx.tracing.remember(formatTransactionKey(target))
-        const judged = await lockAndJudge(ctx, tx, access, target, params, refundId)
+        const judged = await lockAndJudge(ctx, tx, access, target, params, refundId, early)
         const fingerprint = ctx.encryption.fingerprint(asked)
         const identity = { idempotencyKey, fingerprint }
-        const { stored, more } = await storeRefund(ctx, tx, judged, identity)
-        const event = buildRefundEvent(ctx.encryption, target, 'refund.created', stored)
-        const value = { refundId, merchantCode, replayed: false as const, stored }
-        return { value, last: prepareRecording(tx, [event, ...more]) }
+        const { stored, last } = await prepareRefund(ctx, tx, judged, identity)
+        return { value: { refundId, merchantCode, replayed: false, stored }, last }
       },
     })
   } catch (error) {
@@ -92,7 +72,41 @@ export async function requestRefund(
   }
 }
 
-/** Locks the API key's day, the order, the transaction and the payment, in this order, and judges the request. */
+type Facts = RequestFacts | undefined
+
+type Opened = [target: RefundTarget, facts: Facts | 'later']
+
+/**
+ * Locks and reads the payment in the round trip that looks for the idempotency key, if its account is known before. A
+ * repeated request waits for neither transaction nor payment then, but for a change of its key under way, and is refused
+ * if that revokes it. It would also wait for the day of a key with a daily cap, which is therefore locked later.
+ */
+async function lockAtOnce(
+  { config }: Pick<Context, 'config'>,
+  tx: Tx,
+  access: Access,
+  [merchantCode, ...others]: readonly string[],
+  idempotencyKey: string,
+  params: RefundParams,
+): Promise<Facts | 'later'> {
+  if (merchantCode === undefined || others.length > 0 || countsToday(access)) return 'later'
+  if (!('paymentId' in params)) return 'later'
+  const { paymentId, onBehalfOf } = params
+  const refundId = deriveRefundId(merchantCode, idempotencyKey)
+  const zone = config.CAPS_TIME_ZONE
+  return await lockAndReadFacts(
+    tx,
+    access,
+    { merchantCode, paymentId, refundId },
+    { onBehalfOf, zone },
+  )
+}
+
+/**
+ * Locks the API key's day, the order, the transaction and the payment, in this order, and judges the request.
+ * @param early what was read under the payment's locks, which are never taken twice: a payment that has just moved may
+ *   be locked already, and its new transaction would be locked after it
+ */
 async function lockAndJudge(
   { config }: Pick<Context, 'config'>,
   tx: Tx,
@@ -100,17 +114,28 @@ async function lockAndJudge(
   target: RefundTarget,
   params: RefundParams,
   refundId: string,
+  early: Facts | 'later',
 ): Promise<AcceptedRefund> {
   requireSendable(config, target.merchantCode, params)
   const zone = config.CAPS_TIME_ZONE
   const asked = await chooseAsked(tx, access, target, params, { refundId, zone })
   const { merchantCode, transactionId } = target
-  const key = { merchantCode, transactionId, paymentId: asked.paymentId }
-  const facts = await lockAndReadFacts(tx, access, key, { refundId, zone })
-  if (!facts) {
-    const detail = `Payment ${asked.paymentId} has changed in this moment; repeat the request with the same key`
+  const { paymentId } = asked
+  const { onBehalfOf } = params
+  const facts =
+    early === 'later'
+      ? await lockAndReadFacts(
+          tx,
+          access,
+          { merchantCode, paymentId, refundId },
+          { onBehalfOf, zone },
+        )
+      : early
+  if (facts?.transactionId !== transactionId) {
+    const detail = `Payment ${paymentId} has changed in this moment; repeat the request with the same key`
     throw new DomainError('unavailable', detail)
   }
+  const key = { merchantCode, transactionId, paymentId }
   return { ...asked, key, facts, judged: judgeRequest(facts, asked, config) }
 }
 
@@ -126,7 +151,7 @@ export async function previewRefund(
   const refundId = randomUUID()
   const target = await findTarget(ctx.db.sql, merchants, params, refundId)
   return await runAndRollBack(ctx, async (tx) => {
-    const asked = await lockAndJudge(ctx, tx, access, target, params, refundId)
+    const asked = await lockAndJudge(ctx, tx, access, target, params, refundId, 'later')
     const { amount, status } = asked.judged
     const { refundable } = asked.facts.payment
     return {
@@ -152,146 +177,4 @@ async function runAndRollBack<T extends object>(
   })
   if (!result) throw new Error('the preview has no result')
   return result
-}
-
-/** The operations in the audit log: of API keys and of people, for a payment and for a surplus. */
-const OPERATIONS = {
-  key: {
-    payment: 'POST /v1/payments/{paymentId}/refunds',
-    surplus: 'POST /v1/transactions/{transactionId}/surplus-refund',
-  },
-  person: {
-    payment: 'POST /console/payments/{merchant}/{id}/refund',
-    surplus: 'POST /console/transactions/{merchant}/{id}/surplus',
-  },
-}
-
-const PROVEN = 'the gateway notified its success before the refund was stored; it is not sent again'
-const KNOWN =
-  'the gateway notified this request id before the refund was stored, and its success is not known beyond doubt; it is not sent again'
-
-type RequestIdentity = { idempotencyKey: string; fingerprint: Fingerprint }
-
-/**
- * Stores a refund with its history and audit entry, and makes its transaction due. Unique constraints on its id and
- * its key refuse a second one. The caller holds the rows that it was judged by.
- * @returns with `more`: the events to record after that of the refund
- */
-async function storeRefund(
-  ctx: Pick<Context, 'encryption' | 'log'>,
-  tx: Tx,
-  accepted: AcceptedRefund,
-  identity: RequestIdentity,
-): Promise<{ stored: ShownRefund; more: readonly NewEvent[] }> {
-  const { access, refundId, key, facts, judged, surplus } = accepted
-  const { merchantCode, transactionId } = key
-  const subject = surplus === undefined ? 'payment' : 'surplus'
-  const operation = OPERATIONS[access.isPerson ? 'person' : 'key'][subject]
-  const [[refund]] = await pipeline(
-    build(tx)
-      .insert(refunds)
-      .values(buildRow(ctx, accepted, identity))
-      .returning()
-      .execute(),
-    recordChanges(tx, listSteps(accepted)),
-    recordEntry(tx, ctx.log, access, { operation, merchantCode, objectId: refundId }),
-    reopen(tx, key),
-  )
-  if (!refund) throw new Error('the refund was not stored')
-  notifyAfterCommit(tx, SYNC_DUE)
-  notifyTransactionChanged(tx, { merchantCode, transactionId })
-  const external = judged.status === 'succeeded' ? judged.known?.external : undefined
-  const more = external ? await takeOver(tx, accepted, external) : []
-  return { stored: { refund, order: facts.order }, more }
-}
-
-function buildRow(
-  { encryption }: Pick<Context, 'encryption'>,
-  { access, refundId, key, params, surplus, facts: { today, payment }, judged }: AcceptedRefund,
-  { idempotencyKey, fingerprint }: RequestIdentity,
-): PgInsertValue<typeof refunds> {
-  const { receiver, reason = null, onBehalfOf, metadata = {} } = params
-  const { status, amount, known } = judged
-  const encrypt = (one: Receiver, column: 'receiver' | 'receiver_shown') =>
-    encryptReceiver(encryption, one, column, refundId)
-  const proven = known?.proves ? known : undefined
-  return {
-    ...{ ...key, refundId, amount, reason, metadata, status },
-    ...{ idempotencyKey, fingerprint: fingerprint.value, fingerprintKeyId: fingerprint.keyId },
-    // One that has succeeded is never sent.
-    receiver: receiver && status !== 'succeeded' ? encrypt(receiver, 'receiver') : null,
-    receiverShown: receiver ? encrypt(maskReceiver(receiver), 'receiver_shown') : null,
-    surplus: surplus !== undefined,
-    ...{ requestedBy: access.name, requestedPrincipal: access.principal },
-    ...{ onBehalfOf, foldedOnBehalfOf: onBehalfOf && foldPerson(onBehalfOf) },
-    needsApproval: status === 'awaiting_approval',
-    dueAt: status === 'pending' ? sql`now()` : null,
-    requestedNumber: payment.want + 1, // `reopen` raises it.
-    matched: proven?.external?.matched ?? false,
-    inFirstSight: proven?.external?.outcome === 'part_of_first_sight',
-    successNotifiedAt: proven?.notifiedAt ?? null,
-    review: status === 'needs_review' ? 'contradicted' : null,
-    // What was sent before its row was lost was counted then, and no check before sending applies to it.
-    ...(known
-      ? {}
-      : {
-          capKeyId: today && access.chainId,
-          capDay: today?.day,
-          capCurrency: payment.verifiedCurrency,
-          requestedCurrency: payment.requestedCurrency,
-        }),
-  }
-}
-
-/** A person who is named by e-mail address or id is stored by name, because whoever decides is compared with that. */
-function foldPerson(text: string) {
-  const folded = foldName(text)
-  return sql<string>`coalesce((
-    select folded_person from actors where kind = 'person' and (folded_email = ${folded} or id::text = ${folded})
-    order by ended_at is not null, created_at desc limit 1), ${folded})`
-}
-
-function listSteps({ access, refundId, key, params, surplus, judged }: AcceptedRefund) {
-  const { reason, onBehalfOf } = params
-  const { status, known } = judged
-  const what = surplus !== undefined ? 'what was paid beyond one success, ' : ''
-  const forWhom = onBehalfOf === undefined ? '' : ` on behalf of ${onBehalfOf}`
-  const cause = `${what}requested ${describeActor(access)}${forWhom}${reason ? `: ${reason}` : ''}`
-  const first: ChangeRow = {
-    ...{ ...key, refundId, field: 'status', before: null, after: known ? 'pending' : status },
-    cause,
-  }
-  if (!known) return [first]
-  const { proves, ipnEventId } = known
-  const step = { before: 'pending', after: status, ipnEventId, cause: proves ? PROVEN : KNOWN }
-  return [first, { ...first, ...step }]
-}
-
-async function reopen(
-  tx: Tx,
-  { merchantCode, transactionId }: AcceptedRefund['key'],
-): Promise<void> {
-  await tx`
-    update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(tx)}
-    from ${tx.unsafe(CLOCK)}
-    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
-}
-
-/** Marks an external refund as one of ours whose row was lost. Returns the events to record at the end. */
-async function takeOver(
-  tx: Tx,
-  { key, refundId }: AcceptedRefund,
-  { externalId, matched, outcome }: PriorEvidence,
-): Promise<NewEvent[]> {
-  if (externalId === null || outcome === 'own') return []
-  const { merchantCode, paymentId } = key
-  await build(tx)
-    .update(externalRefunds)
-    .set({ outcome: 'own', matched: false })
-    .where(and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, externalId)))
-  const reason = `it is refund ${refundId}, whose row was lost and is stored again`
-  const before = deriveExternalState({ matched, outcome })
-  const changes = [{ externalId, paymentId, before, after: 'own' as const, cause: { reason } }]
-  await recordExternalChanges(tx, key, changes)
-  return await readExternalEvents(tx, merchantCode, changes)
 }

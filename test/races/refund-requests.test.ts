@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
-import { atOnce, commitOnceBlocked } from '../support/locks.ts'
+import { atOnce, commitOnceBlocked, expectUnblocked, whileUncommitted } from '../support/locks.ts'
 import { PATIENT_REFUNDS, type RefundRig, startRefundRig } from '../support/refunds.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useRig } from '../support/use-started.ts'
@@ -190,6 +190,18 @@ describe('a request that meets a concurrent one between its steps', () => {
       },
     )
     await expectTaken(response)
+  })
+
+  it('waits for nothing if it is a repeated one', async () => {
+    const { id } = await seedPaid(rig.database)
+    const asked = { url, idempotencyKey: 'repeated while the payment is locked' }
+    const first = await expectTaken(await ask(asked, id, { amount: '60' }))
+    const again = await whileUncommitted(
+      rig.database,
+      (held) => held`select from payments where payment_id = ${id} for update`,
+      () => expectUnblocked(rig.database, ask(asked, id, { amount: '60' })),
+    )
+    expect((await expectTaken(again, true)).id).toBe(first.id)
   })
 
   /** Removes a stored refund, so that the test can store it again at a chosen moment. */

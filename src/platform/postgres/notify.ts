@@ -38,6 +38,8 @@ export function notify(sql: Sql, channel: string, payload = ''): void {
 }
 
 async function send(sql: Sql, sender: Sender): Promise<void> {
+  // A commit asks for several at once, which share a statement.
+  await Promise.resolve()
   while (sender.waiting.size > 0) {
     const rows = JSON.stringify([...sender.waiting.values()])
     sender.waiting.clear()

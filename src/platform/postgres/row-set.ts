@@ -1,5 +1,6 @@
-import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
+import { getTableColumns, getTableName, is, SQL, type Table } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
+import type postgres from 'postgres'
 import type { Tx } from './types.ts'
 
 type RowSetColumns<Name extends string = string> = Readonly<Record<Name, string>>
@@ -51,6 +52,38 @@ export function insertRows<Name extends string, T extends PgTable>(
   return sql`
     insert into ${sql.unsafe(`"${getTableName(table)}"`)} as target (${sql.unsafe(targets)})
     select ${sql.unsafe(values)} from ${rowSet<string>(sql, 'given', columns, rows)} order by ordinality`
+}
+
+/** Inserts one row, for a statement that is sent later. The query builder would write its text anew each time. */
+export function insertRow<T extends PgTable>(sql: Tx, table: T, row: T['$inferInsert']) {
+  const columns = getTableColumns(table)
+  const given = Object.entries(row).filter(([, value]) => value !== undefined)
+  const names = given.map(([name]) => `"${columns[name]?.name}"`).join(', ')
+  const places = given.map((_, at) => `$${at + 1}`).join(', ')
+  const text = `insert into "${getTableName(table)}" (${names}) values (${places})`
+  const values = given.map(([name, value]) => {
+    return value === null ? null : columns[name]?.mapToDriverValue(value)
+  })
+  return sql.unsafe(text, values as postgres.ParameterOrJSON<number>[], { prepare: true })
+}
+
+/**
+ * Completes a row to what its insert stores: a member that is left out takes its column's default, or else is null.
+ * @throws Error for a default that only the database knows
+ */
+export function completeRow<T extends PgTable>(
+  table: T,
+  given: T['$inferInsert'],
+): T['$inferSelect'] {
+  const values: Readonly<Record<string, unknown>> = given
+  const row = Object.entries(getTableColumns(table)).map(([name, column]) => {
+    const value = values[name] ?? column.default ?? null
+    if (is(value, SQL) || (value === null && column.notNull)) {
+      throw new Error(`the value of ${name} must be given`)
+    }
+    return [name, value]
+  })
+  return Object.fromEntries(row) as T['$inferSelect']
 }
 
 /** Assignments for `on conflict do update set`: each column takes the value that was to be inserted. */

@@ -19,7 +19,7 @@ export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>
   })
 }
 
-/** Sends a prepared statement. Nothing can fail before it is sent. */
+/** Sends prepared statements. Nothing can fail before they are sent, because the commit follows whatever happens. */
 export type LastStatement = () => PromiseLike<unknown>
 
 /** A unit of work whose first and last statements travel with `BEGIN` and `COMMIT`, which saves two round trips. */
@@ -69,7 +69,8 @@ async function runOn<O, T>(
       open(connection),
     ])
     const { value, last } = await work(connection, opened)
-    await Promise.all([send(last), runCommand(connection, 'commit', 'COMMIT')])
+    // Of their errors the first counts, and the commit after a refused statement is none.
+    await pipeline(send(last), runCommand(connection, 'commit', 'COMMIT'))
     connection.release()
     sendNotifications()
     return value
@@ -82,7 +83,7 @@ async function runOn<O, T>(
   }
 }
 
-/** Sends the statement now. In `Promise.all` it would only be sent after the commit. */
+/** Sends the statement now. In `pipeline` it would only be sent after the commit. */
 async function send(statement: LastStatement | undefined): Promise<void> {
   if (statement) await statement()
 }

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const APPROVALS: readonly Guard[] = [
   {
-    file: 'src/refunds/request.ts',
+    file: 'src/refunds/request-facts.ts',
     text: 'const folded = foldName(text)',
     mutation: "const folded = foldName('') + text.toLowerCase()",
     test: 'test/plays/approval/principals.test.ts',

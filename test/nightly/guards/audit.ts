@@ -60,9 +60,9 @@ export const AUDIT: readonly Guard[] = [
   },
   {
     file: 'src/access/audit.ts',
-    text: "  runAfterCommit(tx, () => log.info({ ...row, ...entry }, 'audit entry'))",
+    text: "  runAfterCommit(tx, () => log.info(describe(rows), 'audit entry'))",
     mutation:
-      "  if (tx === undefined) runAfterCommit(tx, () => {})\n  log.info({ ...row, ...entry }, 'audit entry')",
+      "  if (tx === undefined) runAfterCommit(tx, () => {})\n  log.info(describe(rows), 'audit entry')",
     test: PASS.test,
     claim: 'an entry that is rolled back is no line of the log',
     control: PASS.control,

@@ -128,7 +128,7 @@ export const CAPS_AND_HOLDS: readonly Guard[] = [
       'the daily total of a key ends with the day in UTC, whatever time zone the session has',
   },
   {
-    file: 'src/refunds/request.ts',
+    file: 'src/refunds/store-refund.ts',
     text: 'capKeyId: today && access.chainId',
     mutation: 'capKeyId: today && access.id',
     test: 'test/api/access/keys.test.ts',

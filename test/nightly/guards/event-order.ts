@@ -31,7 +31,7 @@ export const EVENT_ORDER: readonly Guard[] = [
     control: 'the answer that moves a payment does not show what was sent since it was asked for',
   },
   {
-    file: 'src/refunds/request.ts',
+    file: 'src/refunds/store-refund.ts',
     text: 'payment.want + 1,',
     mutation: 'payment.want,',
     test: 'test/plays/evidence/clock-back.test.ts',

@@ -65,4 +65,14 @@ export const IDEMPOTENCY: readonly Guard[] = [
     control:
       'what an idempotency key stands for is the same request, however its amount is written',
   },
+  {
+    file: 'src/refunds/request-facts.ts',
+    text: 'where 0 = (select count(*) from (',
+    mutation: 'where 0 <= (select count(*) from (',
+    test: 'test/races/refund-requests.test.ts',
+    claim:
+      'a request that meets a concurrent one between its steps waits for nothing if it is a repeated one',
+    control:
+      'a request that meets a concurrent one between its steps waits for the transaction without holding the payment',
+  },
 ]

@@ -172,7 +172,7 @@ export const KEYS: readonly Guard[] = [
   {
     file: 'src/refunds/request-facts.ts',
     text: '    lockActor(tx, access),',
-    mutation: "    refundId === '' && lockActor(tx, access),",
+    mutation: "    key.refundId === '' && lockActor(tx, access),",
     test: 'test/api/access/at-once.test.ts',
     claim: 'a refund request that waits for a lock is refused when its key is revoked',
     control: 'a refund request that waits for a lock is taken when nothing changes',

@@ -67,4 +67,14 @@ export const MOVED_PAYMENTS: readonly Guard[] = [
     control:
       'a transaction whose state is not that of its payments is corrected by a failed answer, too, and told about',
   },
+  {
+    file: 'src/refunds/request.ts',
+    text: "early === 'later'\n",
+    mutation: "early === 'later' || early === undefined\n",
+    test: 'test/races/moved-payment.test.ts',
+    claim:
+      'a payment that moves during the request does not make it wait for the transaction it moves to',
+    control:
+      'a payment that moves to another transaction during the request is not refunded without its lock',
+  },
 ]

@@ -85,8 +85,8 @@ export const REFUNDABLE: readonly Guard[] = [
   },
   {
     file: 'src/refunds/request-facts.ts',
-    text: '${tx.unsafe(TRANSACTION)} limit 1 for update',
-    mutation: '${tx.unsafe(TRANSACTION)} limit 1',
+    text: "${tx.unsafe(transactionOf('own'))} limit 1 for update",
+    mutation: "${tx.unsafe(transactionOf('own'))} limit 1",
     test: 'test/races/refund-requests.test.ts',
     claim:
       'a request that meets a concurrent one between its steps waits for the transaction without holding the payment',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const SECOND_PRINCIPALS: readonly Guard[] = [
   {
-    file: 'src/refunds/request.ts',
+    file: 'src/refunds/request-facts.ts',
     text: '(folded_email = ${folded} or id::text = ${folded})',
     mutation: 'id::text = ${folded}',
     test: 'test/plays/approval/principals.test.ts',

@@ -273,6 +273,16 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/transaction.ts',
+    text: "await pipeline(send(last), runCommand(connection, 'commit', 'COMMIT'))",
+    mutation: "await pipeline(runCommand(connection, 'commit', 'COMMIT'), send(last))",
+    test: 'test/api/platform/postgres/pipeline.test.ts',
+    claim:
+      'statements of a pipeline sent with the commit reject with their own error, not with that of the commit',
+    control:
+      'statements of a pipeline run in the order of the arguments, and each sees those before it',
+  },
+  {
+    file: 'src/platform/postgres/transaction.ts',
     text: '    return (await built).command\n',
     mutation: '    return (await built.finally(() => {})).command\n',
     test: 'test/api/platform/postgres/pipeline.test.ts',

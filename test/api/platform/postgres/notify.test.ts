@@ -28,8 +28,19 @@ it('equal notifications that gather are sent once, others in the order in which 
   expect(heard).toEqual(['a', 'b', 'c', 'b'])
 })
 
+it('those of one moment share a statement', async () => {
+  const sent: string[] = []
+  database.sql.options.debug = (_, statement) => {
+    sent.push(...(/pg_notify/i.exec(statement) ?? []))
+  }
+  for (const payload of ['a', 'b', 'c']) notify(database.sql, CHANNEL, payload)
+  await untilHeard('c')
+  expect([heard, sent]).toEqual([['a', 'b', 'c'], ['pg_notify']])
+})
+
 it('a statement that fails loses its notifications, and the next ones are sent', async () => {
   notify(database.sql, CHANNEL, 'x'.repeat(8_001))
+  await new Promise((resolve) => setImmediate(resolve))
   notify(database.sql, CHANNEL, 'after it')
   await untilHeard('after it')
   expect(heard).toEqual(['after it'])

@@ -64,6 +64,18 @@ describe('statements of a pipeline', () => {
     expect(unhandled).toEqual([])
     expect(await database.sql`select x from written`).toEqual(before)
   })
+  it('sent with the commit reject with their own error, not with that of the commit', async () => {
+    const unit = runPipelined(own.sql, {
+      open: (tx) => insert(tx, 50),
+      work: (tx) => {
+        const statements = [tx`insert into written values (51)`, tx`select 1 / 0`, tx`select 1`]
+        return Promise.resolve({ value: 0, last: () => pipeline(...statements) })
+      },
+    })
+    await expect(unit).rejects.toThrow('division by zero')
+    expect(await database.sql`select x from written where x in (50, 51)`).toEqual([])
+  })
+
   it('end with the last one before the commit: what it does is part of the unit of work', async () => {
     const unit = runPipelined(own.sql, {
       open: async (tx) => await insert(tx, 40),

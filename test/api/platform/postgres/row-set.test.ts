@@ -2,7 +2,13 @@ import { eq } from 'drizzle-orm'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { changes, transactions } from '../../../../src/db/schema.ts'
 import { build } from '../../../../src/platform/postgres/drizzle.ts'
-import { insertRows, pickColumns, rowSet } from '../../../../src/platform/postgres/row-set.ts'
+import {
+  completeRow,
+  insertRow,
+  insertRows,
+  pickColumns,
+  rowSet,
+} from '../../../../src/platform/postgres/row-set.ts'
 import { runInTransaction } from '../../../../src/platform/postgres/transaction.ts'
 import { emptyTables } from '../../../support/database.ts'
 import { useTestDatabase } from '../../../support/use-started.ts'
@@ -108,5 +114,25 @@ describe("Drizzle's builder in a unit of work", () => {
         where statement like 'insert into "transactions"%'`
       expect(row).toEqual({ n: 1 })
     })
+  })
+})
+
+describe('a row inserted by itself', () => {
+  const KEY = { merchantCode: 'M', transactionId: 'T' }
+  const NOW = '2026-11-22 09:00:00.123456+00'
+  const TIMES = { askedForAt: NOW, firstSeenAt: NOW, updatedAt: NOW }
+
+  it('is stored as it was completed: with the defaults of what is left out', async () => {
+    const given = { ...KEY, ...TIMES, currency: undefined, paidAmount: '10.50', sameOrder: ['T2'] }
+    await insertRow(database.sql, transactions, given)
+    const stored = await build(database.sql).select().from(transactions)
+    expect(stored).toEqual([completeRow(transactions, given)])
+    expect(stored).toMatchObject([{ currency: null, state: 'pending', want: 1, final: false }])
+  })
+
+  it('is not completed with what only the database knows', () => {
+    expect(() => completeRow(transactions, KEY)).toThrow('the value of askedForAt must be given')
+    const change = { ...KEY, field: 'status', cause: 'query', at: NOW }
+    expect(() => completeRow(changes, change)).toThrow('the value of id must be given')
   })
 })

@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import type { RefundView } from '../../../../src/refunds/view.ts'
 import { expectInvalid, expectProblem } from '../../../support/api.ts'
 import { ask, expectRefused, expectTaken, RECEIVER, seedPaid } from '../../../support/ask.ts'
-import { withConfig } from '../../../support/service.ts'
+import { KEY, withConfig } from '../../../support/service.ts'
 import { useRig } from '../../../support/use-started.ts'
 
 /** A service without background work: requested refunds stay pending. */
@@ -143,4 +144,26 @@ describe('the amount of a request', () => {
 
 async function readPayment(id: string): Promise<{ refundableAmount: string }> {
   return (await rig.api(`/v1/payments/${id}`)).json() as Promise<{ refundableAmount: string }>
+}
+
+describe('an accepted request', () => {
+  it.each([
+    { amount: '10.50', receiver: RECEIVER, reason: 'returned', onBehalfOf: 'Tran Thi B' },
+    { metadata: { longer: 'second', id: 'first' } },
+  ])('answers and announces what is stored (%j)', async (body) => {
+    const { id } = await seedPaid(rig.database, { merchantTxnId: 'M-1' })
+    const taken = await expectTaken(await ask({ url }, id, body))
+    const { accountHold: _hold, proof: _proof, ...read } = await readRefund(taken.id)
+    expect(taken).toEqual(read)
+    const [event] = await rig.database.sql<{ data: RefundView }[]>`
+      select data from (select data from event_outbox union all select data from events) as e
+      where data ->> 'id' = ${taken.id}`
+    expect(event?.data).toEqual({ ...read, receiver: event?.data.receiver })
+  })
+})
+
+async function readRefund(id: string): Promise<RefundView & { accountHold?: unknown }> {
+  const headers = { authorization: `Bearer ${KEY}` }
+  const response = await fetch(`${url}/v1/refunds/${id}`, { headers })
+  return JSON.parse(await response.text())
 }

@@ -87,6 +87,7 @@ function readFacts(world: World, setting: Setting, of: number): RequestFacts {
     },
     order: { currency: 'VND', orderId: null, merchantTxnId: null },
     ...{ prior: listPrior(world, setting, of), inferred, today: undefined },
+    ...{ transactionId: 'T', now: '', foldedOnBehalfOf: null },
   }
 }
 
