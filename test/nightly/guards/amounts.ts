@@ -1,39 +1,35 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const AMOUNTS: readonly Guard[] = [
-  {
-    file: 'examples/order-system/shop.ts',
-    text: 'if (!final.success) return c.body(null, 204)',
-    mutation: 'if (!final.success) return c.body(null, 422)',
-    test: 'test/project/example.test.ts',
-    claim: 'the endpoint of the shop takes the test event of the service',
-    control: 'the shop takes no webhook that it has no secret for',
-  },
-  {
-    file: 'examples/order-system/shop.ts',
-    text: '    stored.status = readStatus(stored, transaction)\n    recordRefund',
-    mutation: '    stored.status = transaction.state\n    recordRefund',
-    test: 'test/project/example.test.ts',
-    claim:
-      'the shop does not take an order for paid of which too little was paid, also once its refund failed',
-    control: 'the shop takes no webhook that it has no secret for',
-  },
-  {
-    file: 'src/money.ts',
-    text: "return difference.lt(0) ? '0' : difference",
-    mutation: "return difference.lt(-1e9) ? '0' : difference",
-    test: 'test/unit/money.test.ts',
-    claim: 'calculating a difference is never below 0',
-    control: 'calculating the empty sum is 0',
-  },
-  {
-    file: 'src/money.ts',
-    text: '/^(?:0|[1-9]\\d{0,17})(?:\\.\\d{1,4})?$/',
-    mutation: '/^(?:0|[1-9]\\d{0,18})(?:\\.\\d{1,4})?$/',
-    test: 'test/unit/money.test.ts',
-    claim: 'reading an amount "1000000000000000000" is no amount',
-    control: 'reading an amount 0 is kept as it was written',
-  },
+  ...guards({ file: 'examples/order-system/shop.ts', test: 'test/project/example.test.ts' }, [
+    {
+      text: 'if (!final.success) return c.body(null, 204)',
+      mutation: 'if (!final.success) return c.body(null, 422)',
+      claim: 'the endpoint of the shop takes the test event of the service',
+      control: 'the shop takes no webhook that it has no secret for',
+    },
+    {
+      text: '    stored.status = readStatus(stored, transaction)\n    recordRefund',
+      mutation: '    stored.status = transaction.state\n    recordRefund',
+      claim:
+        'the shop does not take an order for paid of which too little was paid, also once its refund failed',
+      control: 'the shop takes no webhook that it has no secret for',
+    },
+  ]),
+  ...guards({ file: 'src/money.ts', test: 'test/unit/money.test.ts' }, [
+    {
+      text: "return difference.lt(0) ? '0' : difference",
+      mutation: "return difference.lt(-1e9) ? '0' : difference",
+      claim: 'calculating a difference is never below 0',
+      control: 'calculating the empty sum is 0',
+    },
+    {
+      text: '/^(?:0|[1-9]\\d{0,17})(?:\\.\\d{1,4})?$/',
+      mutation: '/^(?:0|[1-9]\\d{0,18})(?:\\.\\d{1,4})?$/',
+      claim: 'reading an amount "1000000000000000000" is no amount',
+      control: 'reading an amount 0 is kept as it was written',
+    },
+  ]),
   {
     file: 'src/console/refund-fields.ts',
     text: "parseRefundAmount(readWrittenAmount(written) ?? '')",
@@ -51,22 +47,20 @@ export const AMOUNTS: readonly Guard[] = [
       'the amount of a part "1.500" is refused in a currency with three decimals, where it may be a thousand or not',
     control: 'the amount of a part "1.500" is read as people write it',
   },
-  {
-    file: 'src/money.ts',
-    text: 'needed > own ? 2 : own))',
-    mutation: 'needed > own ? 2 : own + 3))',
-    test: 'test/unit/money.test.ts',
-    claim: 'an amount is shown 150.000 of VND with 0 decimals',
-    control: 'an amount is shown 10.5001 of USD with 4 decimals',
-  },
-  {
-    file: 'src/money.ts',
-    text: '\\s*(?:[A-Za-z]{3}|[₫đĐ])$/gu',
-    mutation: '\\s*(?:[A-Z]{3}|₫)$/gu',
-    test: 'test/unit/money.test.ts',
-    claim: 'reading an amount as people write it 150.000đ is 150000',
-    control: 'reading an amount as people write it 37,000 VND is 37000',
-  },
+  ...guards({ file: 'src/money.ts', test: 'test/unit/money.test.ts' }, [
+    {
+      text: 'needed > own ? 2 : own))',
+      mutation: 'needed > own ? 2 : own + 3))',
+      claim: 'an amount is shown 150.000 of VND with 0 decimals',
+      control: 'an amount is shown 10.5001 of USD with 4 decimals',
+    },
+    {
+      text: '\\s*(?:[A-Za-z]{3}|[₫đĐ])$/gu',
+      mutation: '\\s*(?:[A-Z]{3}|₫)$/gu',
+      claim: 'reading an amount as people write it 150.000đ is 150000',
+      control: 'reading an amount as people write it 37,000 VND is 37000',
+    },
+  ]),
   {
     file: 'src/console/refund-fields.ts',
     text: 'named !== currency.toUpperCase()',

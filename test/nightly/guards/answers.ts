@@ -1,21 +1,19 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const ANSWERS: readonly Guard[] = [
-  {
-    file: 'src/sync/commit.ts',
-    text: '    const reason = explainRefusedAnswer(error)\n    if (reason === undefined) throw error\n',
-    mutation: "    const reason = explainRefusedAnswer(error) ?? 'refused'\n",
-    test: 'test/api/sync/retry.test.ts',
-    claim:
-      'a failed query a commit that fails with 40P01 again and again is not one: it is due when the lease ends',
-    control: 'an open answer code 9 is polled, not counted as a failure',
-  },
-  {
-    file: 'src/sync/commit.ts',
-    text: '      if (isWorthRepeating(error)) return commit()\n',
-    mutation: "      if (isWorthRepeating(error) && error === '') return commit()\n",
-    test: 'test/api/sync/retry.test.ts',
-    claim: 'a failed query a deadlock while committing is not one: the commit is repeated',
-    control: 'an open answer code 9 is polled, not counted as a failure',
-  },
+  ...guards({ file: 'src/sync/commit.ts', test: 'test/api/sync/retry.test.ts' }, [
+    {
+      text: '    const reason = explainRefusedAnswer(error)\n    if (reason === undefined) throw error\n',
+      mutation: "    const reason = explainRefusedAnswer(error) ?? 'refused'\n",
+      claim:
+        'a failed query a commit that fails with 40P01 again and again is not one: it is due when the lease ends',
+      control: 'an open answer code 9 is polled, not counted as a failure',
+    },
+    {
+      text: '      if (isWorthRepeating(error)) return commit()\n',
+      mutation: "      if (isWorthRepeating(error) && error === '') return commit()\n",
+      claim: 'a failed query a deadlock while committing is not one: the commit is repeated',
+      control: 'an open answer code 9 is polled, not counted as a failure',
+    },
+  ]),
 ]

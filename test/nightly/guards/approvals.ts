@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const APPROVALS: readonly Guard[] = [
   {
@@ -105,42 +105,40 @@ export const APPROVALS: readonly Guard[] = [
     control:
       'a refund whose row is lost after it was sent and whose request id is notified with another amount is not sent',
   },
-  {
-    file: 'src/refunds/attempt.ts',
-    text: 'if (currency === null) return true',
-    mutation: "if (currency !== '') return true",
-    test: 'test/plays/approval/threshold.test.ts',
-    claim:
-      'a refund fails unsent when a verified notification names another currency than it was judged by',
-    control: 'a verified currency spelt "USD" has a threshold of its own',
-  },
-  {
-    file: 'src/refunds/attempt.ts',
-    text: 'const currency = capCurrency ?? requestedCurrency',
-    mutation: 'const currency = capCurrency ?? (requestedCurrency && null)',
-    test: 'test/plays/approval/threshold.test.ts',
-    claim:
-      'a refund in a currency that nothing verifies fails unsent once another is verified: one approved',
-    control:
-      'a refund fails unsent when a verified notification names another currency than it was judged by',
-  },
-  {
-    file: 'src/refunds/request-facts.ts',
-    text: 'and upper(btrim(e.currency)) <> upper(btrim(t.currency))))`',
-    mutation: 'and false))`',
-    test: 'test/plays/approval/threshold.test.ts',
-    claim:
-      'a refund in a currency that nothing verifies is sent as approved where notifications disagreed already',
-    control:
-      'a refund in a currency that nothing verifies fails unsent once another is verified: one approved',
-  },
-  {
-    file: 'src/refunds/request-facts.ts',
-    text: 'and (not t.order_verified',
-    mutation: 'and (true or not t.order_verified',
-    test: 'test/plays/approval/threshold.test.ts',
-    claim:
-      'a currency counts as verified only while it is that of the transaction, also once the other one is deleted',
-    control: 'a verified currency spelt "USD" has a threshold of its own',
-  },
+  ...guards({ test: 'test/plays/approval/threshold.test.ts' }, [
+    {
+      file: 'src/refunds/attempt.ts',
+      text: 'if (currency === null) return true',
+      mutation: "if (currency !== '') return true",
+      claim:
+        'a refund fails unsent when a verified notification names another currency than it was judged by',
+      control: 'a verified currency spelt "USD" has a threshold of its own',
+    },
+    {
+      file: 'src/refunds/attempt.ts',
+      text: 'const currency = capCurrency ?? requestedCurrency',
+      mutation: 'const currency = capCurrency ?? (requestedCurrency && null)',
+      claim:
+        'a refund in a currency that nothing verifies fails unsent once another is verified: one approved',
+      control:
+        'a refund fails unsent when a verified notification names another currency than it was judged by',
+    },
+    {
+      file: 'src/refunds/request-facts.ts',
+      text: 'and upper(btrim(e.currency)) <> upper(btrim(t.currency))))`',
+      mutation: 'and false))`',
+      claim:
+        'a refund in a currency that nothing verifies is sent as approved where notifications disagreed already',
+      control:
+        'a refund in a currency that nothing verifies fails unsent once another is verified: one approved',
+    },
+    {
+      file: 'src/refunds/request-facts.ts',
+      text: 'and (not t.order_verified',
+      mutation: 'and (true or not t.order_verified',
+      claim:
+        'a currency counts as verified only while it is that of the transaction, also once the other one is deleted',
+      control: 'a verified currency spelt "USD" has a threshold of its own',
+    },
+  ]),
 ]

@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const ATTEMPTS: readonly Guard[] = [
   {
@@ -38,63 +38,60 @@ export const ATTEMPTS: readonly Guard[] = [
     claim: 'a decision that no rule admits is not made',
     control: 'a discrepancy refund_rule_missing',
   },
-  {
-    file: 'src/refunds/answer.ts',
-    text: '  else applyEarlier(draft, sent)',
-    mutation: '  else if (isLost) applyEarlier(draft, sent)',
-    test: 'test/plays/attempt/lease.test.ts',
-    claim:
-      'a worker that lost its lease and whose refund another worker sent again meanwhile: code 0 to the first attempt accepts it',
-    control:
-      'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
-  },
-  {
-    file: 'src/refunds/answer.ts',
-    text: 'isUnsent(draft.now) && (await isNotified(tx, draft.now))',
-    mutation: 'isUnsent(draft.now) && !draft.now.failureCode && (await isNotified(tx, draft.now))',
-    test: 'test/plays/attempt/lease.test.ts',
-    claim:
-      'a worker that lost its lease and had written no byte, while a failure was notified: somebody else sent it, so a person decides',
-    control:
-      'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
-  },
-  {
-    file: 'src/refunds/answer.ts',
-    text: "move(draft, 'unanswered', cause, { unanswered: true })",
-    mutation: "move(draft, 'unanswered', cause, { unanswered: false })",
-    test: 'test/plays/transitions-played.test.ts',
-    claim: 'a refund without an answer after reset is sent again only later, under the same id',
-    control: 'before sending a payment that has failed since fails the refund',
-  },
-  {
-    file: 'src/refunds/answer.ts',
-    text: "move(draft, 'unanswered', { reason }, { unanswered: true })",
-    mutation: "move(draft, 'not_written', { reason }, { unanswered: true })",
-    test: 'test/plays/attempt/lease.test.ts',
-    claim:
-      'a worker that lost its lease during the refund call still writes its answer; the next one found the attempt interrupted',
-    control:
-      'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
-  },
-  {
-    file: 'src/refunds/answer.ts',
-    text: "outcome is null or (outcome = 'unknown' and message = ${INTERRUPTED}) as open",
-    mutation: 'outcome is null and message is distinct from ${INTERRUPTED} as open',
-    test: 'test/plays/evidence/answers.test.ts',
-    claim: 'the answer to a refund without a byte written gives the refund back, also late',
-    control:
-      'the answer to a refund is written with its attempt, whose record was lost in a failover, but not the lease',
-  },
-  {
-    file: 'src/refunds/answer.ts',
-    text: "const isUndone = status === 'failed' || status === 'awaiting_approval'",
-    mutation: "const isUndone = status === 'awaiting_approval'",
-    test: 'test/plays/approval/evidence.test.ts',
-    claim:
-      'an approved refund whose approval is lost in a failover after it was sent goes to a person also when it was declined since',
-    control:
-      'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
-  },
+  ...guards({ file: 'src/refunds/answer.ts' }, [
+    {
+      text: '  else applyEarlier(draft, sent)',
+      mutation: '  else if (isLost) applyEarlier(draft, sent)',
+      test: 'test/plays/attempt/lease.test.ts',
+      claim:
+        'a worker that lost its lease and whose refund another worker sent again meanwhile: code 0 to the first attempt accepts it',
+      control:
+        'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
+    },
+    {
+      text: 'isUnsent(draft.now) && (await isNotified(tx, draft.now))',
+      mutation:
+        'isUnsent(draft.now) && !draft.now.failureCode && (await isNotified(tx, draft.now))',
+      test: 'test/plays/attempt/lease.test.ts',
+      claim:
+        'a worker that lost its lease and had written no byte, while a failure was notified: somebody else sent it, so a person decides',
+      control:
+        'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
+    },
+    {
+      text: "move(draft, 'unanswered', cause, { unanswered: true })",
+      mutation: "move(draft, 'unanswered', cause, { unanswered: false })",
+      test: 'test/plays/transitions-played.test.ts',
+      claim: 'a refund without an answer after reset is sent again only later, under the same id',
+      control: 'before sending a payment that has failed since fails the refund',
+    },
+    {
+      text: "move(draft, 'unanswered', { reason }, { unanswered: true })",
+      mutation: "move(draft, 'not_written', { reason }, { unanswered: true })",
+      test: 'test/plays/attempt/lease.test.ts',
+      claim:
+        'a worker that lost its lease during the refund call still writes its answer; the next one found the attempt interrupted',
+      control:
+        'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
+    },
+    {
+      text: "outcome is null or (outcome = 'unknown' and message = ${INTERRUPTED}) as open",
+      mutation: 'outcome is null and message is distinct from ${INTERRUPTED} as open',
+      test: 'test/plays/evidence/answers.test.ts',
+      claim: 'the answer to a refund without a byte written gives the refund back, also late',
+      control:
+        'the answer to a refund is written with its attempt, whose record was lost in a failover, but not the lease',
+    },
+    {
+      text: "const isUndone = status === 'failed' || status === 'awaiting_approval'",
+      mutation: "const isUndone = status === 'awaiting_approval'",
+      test: 'test/plays/approval/evidence.test.ts',
+      claim:
+        'an approved refund whose approval is lost in a failover after it was sent goes to a person also when it was declined since',
+      control:
+        'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
+    },
+  ]),
   {
     file: 'src/refunds/choose.ts',
     text: "if (payment.status !== 'SUCCESS' || payment.missing) {",
@@ -103,45 +100,41 @@ export const ATTEMPTS: readonly Guard[] = [
     claim: 'before sending a payment that has failed since fails the refund',
     control: 'an accepted refund that does not end stays accepted, and is a disagreement once',
   },
-  {
-    file: 'src/refunds/measure.ts',
-    text: '[...own.filter(isCounted), ...external]',
-    mutation:
-      "[...own.filter(isCounted), ...external.filter(({ matched, id }) => matched || id === '')]",
-    test: 'test/plays/sequences.test.ts',
-    claim:
-      'a portal refund between request and send whose delta lags behind its notification counts all the same',
-    control: 'a delta that is gone after a notified success frees nothing',
-  },
-  {
-    file: 'src/refunds/measure.ts',
-    text: "return one.status !== 'failed' && !isFreed(one) && !one.inFirstSight",
-    mutation:
-      "return one.status !== 'accepted' && one.status !== 'failed' && !isFreed(one) && !one.inFirstSight",
-    test: 'test/plays/sequences.test.ts',
-    claim:
-      'a portal refund between request and send that leaves too little beside one that was accepted, and is not settled yet, fails ours',
-    control:
-      'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: "if (payment.paymentMethod === 'QR' && receiver === null && attempts === 0) {",
-    mutation: "if (payment.paymentMethod === 'QR' && receiver === null && attempts < 0) {",
-    test: 'test/plays/transitions-played.test.ts',
-    claim:
-      'before sending a payment by "CC" that turns out to be made by QR fails the refund without a receiver',
-    control: 'before sending a payment that has failed since fails the refund',
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: 'const isPaymentGone = obstacle?.reason === GONE',
-    mutation: 'const isPaymentGone = obstacle !== undefined && obstacle.left === undefined',
-    test: 'test/plays/transitions-played.test.ts',
-    claim:
-      'before sending one that needs a receiver now waits while growth of the payment may be its own',
-    control: 'before sending a payment that has failed since fails the refund',
-  },
+  ...guards({ file: 'src/refunds/measure.ts', test: 'test/plays/sequences.test.ts' }, [
+    {
+      text: '[...own.filter(isCounted), ...external]',
+      mutation:
+        "[...own.filter(isCounted), ...external.filter(({ matched, id }) => matched || id === '')]",
+      claim:
+        'a portal refund between request and send whose delta lags behind its notification counts all the same',
+      control: 'a delta that is gone after a notified success frees nothing',
+    },
+    {
+      text: "return one.status !== 'failed' && !isFreed(one) && !one.inFirstSight",
+      mutation:
+        "return one.status !== 'accepted' && one.status !== 'failed' && !isFreed(one) && !one.inFirstSight",
+      claim:
+        'a portal refund between request and send that leaves too little beside one that was accepted, and is not settled yet, fails ours',
+      control:
+        'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
+    },
+  ]),
+  ...guards({ file: 'src/refunds/choose.ts', test: 'test/plays/transitions-played.test.ts' }, [
+    {
+      text: "if (payment.paymentMethod === 'QR' && receiver === null && attempts === 0) {",
+      mutation: "if (payment.paymentMethod === 'QR' && receiver === null && attempts < 0) {",
+      claim:
+        'before sending a payment by "CC" that turns out to be made by QR fails the refund without a receiver',
+      control: 'before sending a payment that has failed since fails the refund',
+    },
+    {
+      text: 'const isPaymentGone = obstacle?.reason === GONE',
+      mutation: 'const isPaymentGone = obstacle !== undefined && obstacle.left === undefined',
+      claim:
+        'before sending one that needs a receiver now waits while growth of the payment may be its own',
+      control: 'before sending a payment that has failed since fails the refund',
+    },
+  ]),
   {
     file: 'src/refunds/choose.ts',
     text: 'if (!payment.listed && !payment.missing) continue',
@@ -161,68 +154,63 @@ export const ATTEMPTS: readonly Guard[] = [
       'before a surplus refund is sent a success of the other transaction that is withdrawn makes it fail',
     control: 'at the same time copies of one request are one refund',
   },
-  {
-    file: 'src/refunds/choose.ts',
-    text: 'const fits = showsNothing(payment, own, unknown) &&',
-    mutation: 'const fits = (showsNothing(payment, own, unknown) || unknown.now.unanswered) &&',
-    test: 'test/plays/transitions-played.test.ts',
-    claim: 'a refund without an answer is not sent again beside an unmatched delta',
-    control: 'before sending a payment that has failed since fails the refund',
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: 'if (!settings.REFUNDS_ENABLED && attempts === 0) continue',
-    mutation: 'if (!settings.REFUNDS_ENABLED && attempts < 0) continue',
-    test: 'test/plays/transitions-played.test.ts',
-    claim:
-      'with refunds disabled no refund without a recorded attempt is sent, and those in progress are resolved',
-    control: 'before sending a payment that has failed since fails the refund',
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: 'if (!requestedBeforeSnapshot) continue',
-    mutation: 'if (!requestedBeforeSnapshot && attempts > 0) continue',
-    test: 'test/plays/attacks.test.ts',
-    claim: "a refund requested while a query is in flight is not sent on that query's answer",
-    control:
-      'a verified notification that neither the intake nor the sync could assign is requeued by maintenance',
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: 'if (mayBeItsOwn && !isPaymentGone) {',
-    mutation: 'if (mayBeItsOwn && !isPaymentGone && attempts > 0) {',
-    test: 'test/plays/evidence/lost-rows.test.ts',
-    claim:
-      'a refund whose row is lost after it was sent that shows as unexplained growth of its amount is not sent again',
-    control:
-      'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: '    if (!obstacle) {\n',
-    mutation: '    if (!obstacle || obstacle.left !== undefined) {\n',
-    test: 'test/plays/sequences.test.ts',
-    claim:
-      'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
-    control: 'a delta that is gone after a notified success frees nothing',
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: 'if (mayHaveMoved === undefined) {',
-    mutation: 'if (mayHaveMoved === undefined || callId > 0) {',
-    test: 'test/plays/evidence/moved-twice.test.ts',
-    claim:
-      'a refund that a restored database knows as never sent (c) and whose payment has failed is left to a person while growth may be its own',
-    control: 'a request id in upper case (l) is that of the refund: its success ends it',
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: "if (measureUnexplained(payment, own) !== '0') return false",
-    mutation: "if (measureUnexplained(payment, own).startsWith('-')) return false",
-    test: 'test/plays/transitions-played.test.ts',
-    claim: 'a refund without an answer is not sent again beside an unmatched delta',
-    control: 'before sending a payment that has failed since fails the refund',
-  },
+  ...guards({ file: 'src/refunds/choose.ts' }, [
+    {
+      text: 'const fits = showsNothing(payment, own, unknown) &&',
+      mutation: 'const fits = (showsNothing(payment, own, unknown) || unknown.now.unanswered) &&',
+      test: 'test/plays/transitions-played.test.ts',
+      claim: 'a refund without an answer is not sent again beside an unmatched delta',
+      control: 'before sending a payment that has failed since fails the refund',
+    },
+    {
+      text: 'if (!settings.REFUNDS_ENABLED && attempts === 0) continue',
+      mutation: 'if (!settings.REFUNDS_ENABLED && attempts < 0) continue',
+      test: 'test/plays/transitions-played.test.ts',
+      claim:
+        'with refunds disabled no refund without a recorded attempt is sent, and those in progress are resolved',
+      control: 'before sending a payment that has failed since fails the refund',
+    },
+    {
+      text: 'if (!requestedBeforeSnapshot) continue',
+      mutation: 'if (!requestedBeforeSnapshot && attempts > 0) continue',
+      test: 'test/plays/attacks.test.ts',
+      claim: "a refund requested while a query is in flight is not sent on that query's answer",
+      control:
+        'a verified notification that neither the intake nor the sync could assign is requeued by maintenance',
+    },
+    {
+      text: 'if (mayBeItsOwn && !isPaymentGone) {',
+      mutation: 'if (mayBeItsOwn && !isPaymentGone && attempts > 0) {',
+      test: 'test/plays/evidence/lost-rows.test.ts',
+      claim:
+        'a refund whose row is lost after it was sent that shows as unexplained growth of its amount is not sent again',
+      control:
+        'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
+    },
+    {
+      text: '    if (!obstacle) {\n',
+      mutation: '    if (!obstacle || obstacle.left !== undefined) {\n',
+      test: 'test/plays/sequences.test.ts',
+      claim:
+        'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
+      control: 'a delta that is gone after a notified success frees nothing',
+    },
+    {
+      text: 'if (mayHaveMoved === undefined) {',
+      mutation: 'if (mayHaveMoved === undefined || callId > 0) {',
+      test: 'test/plays/evidence/moved-twice.test.ts',
+      claim:
+        'a refund that a restored database knows as never sent (c) and whose payment has failed is left to a person while growth may be its own',
+      control: 'a request id in upper case (l) is that of the refund: its success ends it',
+    },
+    {
+      text: "if (measureUnexplained(payment, own) !== '0') return false",
+      mutation: "if (measureUnexplained(payment, own).startsWith('-')) return false",
+      test: 'test/plays/transitions-played.test.ts',
+      claim: 'a refund without an answer is not sent again beside an unmatched delta',
+      control: 'before sending a payment that has failed since fails the refund',
+    },
+  ]),
   {
     file: 'src/refunds/attempt.ts',
     text: "+ ${config.GATEWAY_TIMEOUT_MS} * interval '1 millisecond'",
@@ -261,37 +249,36 @@ export const ATTEMPTS: readonly Guard[] = [
     control:
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
-  {
-    file: 'src/refunds/deadlines.ts',
-    text: "draft.now.status === 'unknown' && measureGrown(draft.now, snapshot).lt(0)",
-    mutation: "draft.now.status === 'sending' && measureGrown(draft.now, snapshot).lt(0)",
-    test: 'test/plays/evidence/stale-answers.test.ts',
-    claim:
-      'an answer from a stale replica hides the growth of a refund that was sent before it: neither failed nor sent again',
-    control:
-      'what was notified of a request id in mixed case is found after its notification is deleted',
-  },
-  {
-    file: 'src/refunds/match.ts',
-    text: '  if (countedRefunded !== null) return\n  for (const draft of drafts) {\n    const { refundedBefore }',
-    mutation:
-      "  if (countedRefunded === '') return\n  for (const draft of drafts) {\n    const { refundedBefore }",
-    test: 'test/plays/evidence/stale-answers.test.ts',
-    claim:
-      'an answer from a stale replica leaves growth from before a refund was sent to others: it is neither inferred nor matched',
-    control:
-      'what was notified of a request id in mixed case is found after its notification is deleted',
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: 'if (!payment.missing && (',
-    mutation: 'if (payment.paymentId && (',
-    test: 'test/plays/evidence/stale-answers.test.ts',
-    claim:
-      'an answer from a stale replica keeps no refund waiting whose payment is gone since: a person decides',
-    control:
-      'what was notified of a request id in mixed case is found after its notification is deleted',
-  },
+  ...guards({ test: 'test/plays/evidence/stale-answers.test.ts' }, [
+    {
+      file: 'src/refunds/deadlines.ts',
+      text: "draft.now.status === 'unknown' && measureGrown(draft.now, snapshot).lt(0)",
+      mutation: "draft.now.status === 'sending' && measureGrown(draft.now, snapshot).lt(0)",
+      claim:
+        'an answer from a stale replica hides the growth of a refund that was sent before it: neither failed nor sent again',
+      control:
+        'what was notified of a request id in mixed case is found after its notification is deleted',
+    },
+    {
+      file: 'src/refunds/match.ts',
+      text: '  if (countedRefunded !== null) return\n  for (const draft of drafts) {\n    const { refundedBefore }',
+      mutation:
+        "  if (countedRefunded === '') return\n  for (const draft of drafts) {\n    const { refundedBefore }",
+      claim:
+        'an answer from a stale replica leaves growth from before a refund was sent to others: it is neither inferred nor matched',
+      control:
+        'what was notified of a request id in mixed case is found after its notification is deleted',
+    },
+    {
+      file: 'src/refunds/choose.ts',
+      text: 'if (!payment.missing && (',
+      mutation: 'if (payment.paymentId && (',
+      claim:
+        'an answer from a stale replica keeps no refund waiting whose payment is gone since: a person decides',
+      control:
+        'what was notified of a request id in mixed case is found after its notification is deleted',
+    },
+  ]),
   {
     file: 'src/refunds/attempt.ts',
     text: 'if (permit.isInTime()) {',

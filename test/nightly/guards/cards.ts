@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const CARDS: readonly Guard[] = [
   {
@@ -10,40 +10,36 @@ export const CARDS: readonly Guard[] = [
       "a PIN and other credentials are hidden in what the gateway adds to a card of a 'detail'",
     control: 'null in the place of a card of the list',
   },
-  {
-    file: 'src/gateway/stored-body.ts',
-    text: ' && maskCardText(start) === start',
-    mutation: " && start !== 'x'",
-    test: 'test/api/ipn/stored-body.test.ts',
-    claim:
-      'what is masked a card number in the words of svc_OrderInfo, beside an id and an amount that look like one',
-    control: 'what is masked a body without such members is stored byte for byte',
-  },
-  {
-    file: 'src/gateway/stored-body.ts',
-    text: "return EXACT_NAME.test(name) ? 'exact' : 'plain'",
-    mutation: "return EXACT_NAME.test(name) ? 'plain' : 'plain'",
-    test: 'test/api/ipn/stored-body.test.ts',
-    claim:
-      'what is masked a card number in the words of svc_ResponseMsg, beside an id and an amount that look like one',
-    control: 'what is masked a body without such members is stored byte for byte',
-  },
-  {
-    file: 'src/cards/cache.ts',
-    text: 'if (maxAgeMs === 0 || sizeOf(key, answer) > maxSize) return',
-    mutation: 'if (maxAgeMs === 0) return',
-    test: 'test/api/cards/cache.test.ts',
-    claim: 'what is kept is bounded: the oldest makes room, and what is too large is not kept',
-    control: 'a failure is not kept',
-  },
-  {
-    file: 'src/cards/cache.ts',
-    text: '.finally(() => pending.delete(key))',
-    mutation: '.finally(() => pending.size)',
-    test: 'test/api/cards/cache.test.ts',
-    claim: 'a failure is not kept',
-    control: 'a caller that goes away does not take the answer from the others',
-  },
+  ...guards({ file: 'src/gateway/stored-body.ts', test: 'test/api/ipn/stored-body.test.ts' }, [
+    {
+      text: ' && maskCardText(start) === start',
+      mutation: " && start !== 'x'",
+      claim:
+        'what is masked a card number in the words of svc_OrderInfo, beside an id and an amount that look like one',
+      control: 'what is masked a body without such members is stored byte for byte',
+    },
+    {
+      text: "return EXACT_NAME.test(name) ? 'exact' : 'plain'",
+      mutation: "return EXACT_NAME.test(name) ? 'plain' : 'plain'",
+      claim:
+        'what is masked a card number in the words of svc_ResponseMsg, beside an id and an amount that look like one',
+      control: 'what is masked a body without such members is stored byte for byte',
+    },
+  ]),
+  ...guards({ file: 'src/cards/cache.ts', test: 'test/api/cards/cache.test.ts' }, [
+    {
+      text: 'if (maxAgeMs === 0 || sizeOf(key, answer) > maxSize) return',
+      mutation: 'if (maxAgeMs === 0) return',
+      claim: 'what is kept is bounded: the oldest makes room, and what is too large is not kept',
+      control: 'a failure is not kept',
+    },
+    {
+      text: '.finally(() => pending.delete(key))',
+      mutation: '.finally(() => pending.size)',
+      claim: 'a failure is not kept',
+      control: 'a caller that goes away does not take the answer from the others',
+    },
+  ]),
   {
     file: 'src/cards/read-cards.ts',
     text: 'id ?? Object.entries(query).toSorted(), language])',
@@ -52,30 +48,26 @@ export const CARDS: readonly Guard[] = [
     claim: 'kept answers are shown again, for the same question only',
     control: 'a failure is not kept',
   },
-  {
-    file: 'src/gateway/tokens.ts',
-    text: '      if (cached?.token !== token) return\n',
-    mutation: "      if (cached?.token === undefined || token === '') return\n",
-    test: 'test/api/cards/token.test.ts',
-    claim: 'a kept token is not lost because an older one is refused late',
-    control: 'a kept token without a stated life is kept until it is refused',
-  },
-  {
-    file: 'src/gateway/tokens.ts',
-    text: 'if (cached && at < cached.expiresAt) {',
-    mutation: 'if (cached) {',
-    test: 'test/api/cards/token.test.ts',
-    claim: 'a kept token that has expired is not returned',
-    control: 'a kept token without a stated life is kept until it is refused',
-  },
-  {
-    file: 'src/gateway/tokens.ts',
-    text: 'if (pending || !isPaused) return share()',
-    mutation: 'if (pending || !isPaused || at > 0) return share()',
-    test: 'test/api/cards/token.test.ts',
-    claim: 'a kept token that cannot be had is asked for again after a pause that doubles',
-    control: 'a kept token without a stated life is kept until it is refused',
-  },
+  ...guards({ file: 'src/gateway/tokens.ts', test: 'test/api/cards/token.test.ts' }, [
+    {
+      text: '      if (cached?.token !== token) return\n',
+      mutation: "      if (cached?.token === undefined || token === '') return\n",
+      claim: 'a kept token is not lost because an older one is refused late',
+      control: 'a kept token without a stated life is kept until it is refused',
+    },
+    {
+      text: 'if (cached && at < cached.expiresAt) {',
+      mutation: 'if (cached) {',
+      claim: 'a kept token that has expired is not returned',
+      control: 'a kept token without a stated life is kept until it is refused',
+    },
+    {
+      text: 'if (pending || !isPaused) return share()',
+      mutation: 'if (pending || !isPaused || at > 0) return share()',
+      claim: 'a kept token that cannot be had is asked for again after a pause that doubles',
+      control: 'a kept token without a stated life is kept until it is refused',
+    },
+  ]),
   {
     file: 'src/platform/crypto/masking.ts',
     text: '  /(cv[vcn]2?|csc|(?:security|verification)',

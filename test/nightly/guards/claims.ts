@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 const CLOCK_BACK = 'test/api/maintenance/clock-back.test.ts'
 const WENT_BACK = "once the database's clock went back by an hour"
@@ -21,46 +21,38 @@ export const CLAIMS: readonly Guard[] = [
     claim: `${WENT_BACK} a transaction that is notified is due within the gap of a burst`,
     control: `${WENT_BACK} the calls of an account go on`,
   },
-  {
-    file: 'src/maintenance/housekeeping.ts',
-    text: 'paid_until = now() where',
-    mutation: 'paid_until = paid_until where',
-    test: CLOCK_BACK,
-    claim: `${WENT_BACK} the calls of an account go on`,
-    control: `${WENT_BACK} a webhook endpoint gets the next event`,
-  },
-  {
-    file: 'src/maintenance/housekeeping.ts',
-    text: 'webhook_endpoints set due_at = now() where',
-    mutation: 'webhook_endpoints set due_at = due_at where',
-    test: CLOCK_BACK,
-    claim: `${WENT_BACK} a webhook endpoint gets the next event`,
-    control: `${WENT_BACK} the calls of an account go on`,
-  },
-  {
-    file: 'src/maintenance/housekeeping.ts',
-    text: 'processes set seen_at = now() where',
-    mutation: 'processes set seen_at = seen_at where',
-    test: CLOCK_BACK,
-    claim: `${WENT_BACK} a claim of a process that died before is taken over like any other`,
-    control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
-  },
-  {
-    file: 'src/maintenance/housekeeping.ts',
-    text: 'set writing_since = now() where',
-    mutation: 'set writing_since = writing_since where',
-    test: CLOCK_BACK,
-    claim: `${WENT_BACK} a claim of a process that died before is taken over like any other`,
-    control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
-  },
-  {
-    file: 'src/maintenance/housekeeping.ts',
-    text: 't.due_at > ${end} and t.lease_id',
-    mutation: 't.due_at > now() and t.lease_id',
-    test: CLOCK_BACK,
-    claim: `${WENT_BACK} what was claimed since, and what nobody has claimed, is due when it was`,
-    control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
-  },
+  ...guards({ file: 'src/maintenance/housekeeping.ts', test: CLOCK_BACK }, [
+    {
+      text: 'paid_until = now() where',
+      mutation: 'paid_until = paid_until where',
+      claim: `${WENT_BACK} the calls of an account go on`,
+      control: `${WENT_BACK} a webhook endpoint gets the next event`,
+    },
+    {
+      text: 'webhook_endpoints set due_at = now() where',
+      mutation: 'webhook_endpoints set due_at = due_at where',
+      claim: `${WENT_BACK} a webhook endpoint gets the next event`,
+      control: `${WENT_BACK} the calls of an account go on`,
+    },
+    {
+      text: 'processes set seen_at = now() where',
+      mutation: 'processes set seen_at = seen_at where',
+      claim: `${WENT_BACK} a claim of a process that died before is taken over like any other`,
+      control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
+    },
+    {
+      text: 'set writing_since = now() where',
+      mutation: 'set writing_since = writing_since where',
+      claim: `${WENT_BACK} a claim of a process that died before is taken over like any other`,
+      control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
+    },
+    {
+      text: 't.due_at > ${end} and t.lease_id',
+      mutation: 't.due_at > now() and t.lease_id',
+      claim: `${WENT_BACK} what was claimed since, and what nobody has claimed, is due when it was`,
+      control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
+    },
+  ]),
   {
     file: 'src/db/processes.ts',
     text: 'seen_at = greatest(p.seen_at, excluded.seen_at)',
@@ -88,59 +80,51 @@ export const CLAIMS: readonly Guard[] = [
     control:
       'the next call is made while answers are being committed, within the limit of such commits',
   },
-  {
-    file: 'src/sync/claim-ahead.ts',
-    text: '  if (!needsMore(ctx, merchantCode)) return 0\n',
-    mutation: '',
-    test: 'test/api/sync/claim-ahead.test.ts',
-    claim:
-      'claims ahead of the calls are made several at a time: none while more than half of them wait',
-    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
-  },
-  {
-    file: 'src/sync/claim-ahead.ts',
-    text: '  if (config.GATEWAY_RATE_PER_S > 0) return 0\n',
-    mutation: '',
-    test: 'test/api/sync/claim-ahead.test.ts',
-    claim:
-      'claims ahead of the calls are not made where calls are slow or unknown or fail, nor with a call rate',
-    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
-  },
-  {
-    file: 'src/sync/claim-ahead.ts',
-    text: '?? FAST_QUERY_MS) < FAST_QUERY_MS',
-    mutation: '?? 0) < FAST_QUERY_MS',
-    test: 'test/api/sync/claim-ahead.test.ts',
-    claim:
-      'claims ahead of the calls are not made where calls are slow or unknown or fail, nor with a call rate',
-    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
-  },
-  {
-    file: 'src/sync/claim-ahead.ts',
-    text: '  return isKeptOut ? 1 : 0',
-    mutation: '  return isKeptOut ? 0 : 0',
-    test: 'test/api/sync/claim-ahead.test.ts',
-    claim:
-      'claims ahead of the calls of busy accounts do not keep out one without a call in flight',
-    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
-  },
-  {
-    file: 'src/sync/sync-due.ts',
-    text: '    ctx.queryMs.delete(merchantCode)\n',
-    mutation: '',
-    test: 'test/api/sync/claim-ahead.test.ts',
-    claim:
-      'claims ahead of the calls are handed back when no slot is free for a second, and none follow until a call has ended fast',
-    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
-  },
-  {
-    file: 'src/sync/sync-due.ts',
-    text: '  if (lifecycle.stopping.aborted) {',
-    mutation: "  if (lifecycle.phase === 'starting' && lifecycle.stopping.aborted) {",
-    test: 'test/api/sync/claim-ahead.test.ts',
-    claim: 'claims ahead of the calls are handed back when the process stops, and not queried',
-    control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
-  },
+  ...guards({ file: 'src/sync/claim-ahead.ts', test: 'test/api/sync/claim-ahead.test.ts' }, [
+    {
+      text: '  if (!needsMore(ctx, merchantCode)) return 0\n',
+      mutation: '',
+      claim:
+        'claims ahead of the calls are made several at a time: none while more than half of them wait',
+      control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+    },
+    {
+      text: '  if (config.GATEWAY_RATE_PER_S > 0) return 0\n',
+      mutation: '',
+      claim:
+        'claims ahead of the calls are not made where calls are slow or unknown or fail, nor with a call rate',
+      control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+    },
+    {
+      text: '?? FAST_QUERY_MS) < FAST_QUERY_MS',
+      mutation: '?? 0) < FAST_QUERY_MS',
+      claim:
+        'claims ahead of the calls are not made where calls are slow or unknown or fail, nor with a call rate',
+      control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+    },
+    {
+      text: '  return isKeptOut ? 1 : 0',
+      mutation: '  return isKeptOut ? 0 : 0',
+      claim:
+        'claims ahead of the calls of busy accounts do not keep out one without a call in flight',
+      control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+    },
+  ]),
+  ...guards({ file: 'src/sync/sync-due.ts', test: 'test/api/sync/claim-ahead.test.ts' }, [
+    {
+      text: '    ctx.queryMs.delete(merchantCode)\n',
+      mutation: '',
+      claim:
+        'claims ahead of the calls are handed back when no slot is free for a second, and none follow until a call has ended fast',
+      control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+    },
+    {
+      text: '  if (lifecycle.stopping.aborted) {',
+      mutation: "  if (lifecycle.phase === 'starting' && lifecycle.stopping.aborted) {",
+      claim: 'claims ahead of the calls are handed back when the process stops, and not queried',
+      control: 'claims ahead of the calls wait for a slot, and are queried as calls end',
+    },
+  ]),
   {
     file: 'src/platform/concurrency/slots.ts',
     text: 'if (next === undefined || countHeld(holder) < countHeld(next)) next = holder',
@@ -158,70 +142,67 @@ export const CLAIMS: readonly Guard[] = [
     claim: 'turns leave one session for another holder, whose turn comes before all that wait',
     control: 'turns are refused to a read that has waited too long, or finds too many',
   },
-  {
-    file: 'src/sync/claim-due.ts',
-    text: '  return 3 * gatewayTimeoutMs + 15_000',
-    mutation: '  return gatewayTimeoutMs',
-    test: 'test/races/claims.test.ts',
-    claim: 'a claim lasts longer than three calls',
-    control: 'the loop rests until the next row is due, but at most a second',
-  },
-  {
-    file: 'src/sync/claim-due.ts',
-    text: '  return rows.map((row) => ({ ...row, knownAt, leaseLeftMs }))',
-    mutation:
-      '  const leftMs = startTimer(leaseMs(GATEWAY_TIMEOUT_MS + 0 * leaseLeftMs()))\n  return rows.map((row) => ({ ...row, knownAt, leaseLeftMs: leftMs }))',
-    test: 'test/races/claims.test.ts',
-    claim: 'a claim counts its lease from before its statement, which may have to wait',
-    control: 'a claim claims at most `limit` rows, whatever plan Postgres picks',
-  },
-  {
-    file: 'src/sync/claim-due.ts',
-    text: 'order by rank = 2, turn, due_at limit ${limit}',
-    mutation: 'order by rank = 2, due_at limit ${limit}',
-    test: 'test/api/sync/fairness.test.ts',
-    claim:
-      'a burst of one account takes turns with another burst, however many of its calls are in flight',
-    control:
-      'GATEWAY_RATE_PER_S claims nothing of an account whose permits are used up far ahead, and of the other as before',
-  },
-  {
-    file: 'src/sync/claim-due.ts',
-    text: '    if (breaker.waitMs() > 0) return []\n',
-    mutation: '',
-    test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
-    claim:
-      'queries of a gateway that does not answer are paused: due transactions stay unclaimed, no attempt is used up, and the loop sleeps',
-    control:
-      'a breaker opens after its number of failures in a row, not when an answer came between them',
-  },
-  {
-    file: 'src/sync/fence.ts',
-    text: 'as_of is null or as_of < sent.at as newer',
-    mutation: 'as_of is null or as_of <> sent.at as newer',
-    test: 'test/api/sync/retry.test.ts',
-    claim:
-      'as_of an answer older than the stored one changes nothing, and is queried again at once',
-    control: 'an open answer code 9 is polled, not counted as a failure',
-  },
-  {
-    file: 'src/sync/fence.ts',
-    text: '    select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf",\n      least(sent.at, least(now(), clock_timestamp()) - since_sent_ms * interval \'1 millisecond\')::text as "firstAsOf"\n    from (\n      select merchant_code, transaction_id, lease_id, since_sent_ms,\n        claimed_at + sent_after_ms * interval \'1 millisecond\' as at\n      from ${rowSet(tx, \'s\', SENT_COLUMNS, rowsSent)}\n      order by merchant_code, transaction_id\n    ) as sent cross join lateral (\n      select * from transactions as t\n      where t.lease_id = sent.lease_id\n        and ${tx',
-    mutation:
-      '    select sent.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf",\n      least(sent.at, least(now(), clock_timestamp()) - since_sent_ms * interval \'1 millisecond\')::text as "firstAsOf"\n    from (\n      select merchant_code, transaction_id, lease_id, since_sent_ms,\n        claimed_at + sent_after_ms * interval \'1 millisecond\' as at\n      from ${rowSet(tx, \'s\', SENT_COLUMNS, rowsSent)}\n      order by merchant_code, transaction_id\n    ) as sent cross join lateral (\n      select * from transactions as t\n      where ${tx',
-    test: 'test/races/claims.test.ts',
-    claim:
-      'the fence an expired lease is taken over, and the answer of its old owner is not written',
-    control: 'the fence a worker that lost the lease cannot release it',
-  },
-  {
-    file: 'src/sync/fence.ts',
-    text: "        claimed_at + sent_after_ms * interval '1 millisecond' as at",
-    mutation: "        clock_timestamp() + 0 * sent_after_ms * interval '1 millisecond' as at",
-    test: 'test/api/sync/retry.test.ts',
-    claim: 'as_of is when the query was sent, not when its answer came',
-    control: 'a failed query unavailable (connection refused) is counted like the others',
-  },
+  ...guards({ file: 'src/sync/claim-due.ts' }, [
+    {
+      text: '  return 3 * gatewayTimeoutMs + 15_000',
+      mutation: '  return gatewayTimeoutMs',
+      test: 'test/races/claims.test.ts',
+      claim: 'a claim lasts longer than three calls',
+      control: 'the loop rests until the next row is due, but at most a second',
+    },
+    {
+      text: '  return rows.map((row) => ({ ...row, knownAt, leaseLeftMs }))',
+      mutation:
+        '  const leftMs = startTimer(leaseMs(GATEWAY_TIMEOUT_MS + 0 * leaseLeftMs()))\n  return rows.map((row) => ({ ...row, knownAt, leaseLeftMs: leftMs }))',
+      test: 'test/races/claims.test.ts',
+      claim: 'a claim counts its lease from before its statement, which may have to wait',
+      control: 'a claim claims at most `limit` rows, whatever plan Postgres picks',
+    },
+    {
+      text: 'order by rank = 2, turn, due_at limit ${limit}',
+      mutation: 'order by rank = 2, due_at limit ${limit}',
+      test: 'test/api/sync/fairness.test.ts',
+      claim:
+        'a burst of one account takes turns with another burst, however many of its calls are in flight',
+      control:
+        'GATEWAY_RATE_PER_S claims nothing of an account whose permits are used up far ahead, and of the other as before',
+    },
+    {
+      text: '    if (breaker.waitMs() > 0) return []\n',
+      mutation: '',
+      test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
+      claim:
+        'queries of a gateway that does not answer are paused: due transactions stay unclaimed, no attempt is used up, and the loop sleeps',
+      control:
+        'a breaker opens after its number of failures in a row, not when an answer came between them',
+    },
+  ]),
+  ...guards({ file: 'src/sync/fence.ts' }, [
+    {
+      text: 'as_of is null or as_of < sent.at as newer',
+      mutation: 'as_of is null or as_of <> sent.at as newer',
+      test: 'test/api/sync/retry.test.ts',
+      claim:
+        'as_of an answer older than the stored one changes nothing, and is queried again at once',
+      control: 'an open answer code 9 is polled, not counted as a failure',
+    },
+    {
+      text: '    select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf",\n      least(sent.at, least(now(), clock_timestamp()) - since_sent_ms * interval \'1 millisecond\')::text as "firstAsOf"\n    from (\n      select merchant_code, transaction_id, lease_id, since_sent_ms,\n        claimed_at + sent_after_ms * interval \'1 millisecond\' as at\n      from ${rowSet(tx, \'s\', SENT_COLUMNS, rowsSent)}\n      order by merchant_code, transaction_id\n    ) as sent cross join lateral (\n      select * from transactions as t\n      where t.lease_id = sent.lease_id\n        and ${tx',
+      mutation:
+        '    select sent.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf",\n      least(sent.at, least(now(), clock_timestamp()) - since_sent_ms * interval \'1 millisecond\')::text as "firstAsOf"\n    from (\n      select merchant_code, transaction_id, lease_id, since_sent_ms,\n        claimed_at + sent_after_ms * interval \'1 millisecond\' as at\n      from ${rowSet(tx, \'s\', SENT_COLUMNS, rowsSent)}\n      order by merchant_code, transaction_id\n    ) as sent cross join lateral (\n      select * from transactions as t\n      where ${tx',
+      test: 'test/races/claims.test.ts',
+      claim:
+        'the fence an expired lease is taken over, and the answer of its old owner is not written',
+      control: 'the fence a worker that lost the lease cannot release it',
+    },
+    {
+      text: "        claimed_at + sent_after_ms * interval '1 millisecond' as at",
+      mutation: "        clock_timestamp() + 0 * sent_after_ms * interval '1 millisecond' as at",
+      test: 'test/api/sync/retry.test.ts',
+      claim: 'as_of is when the query was sent, not when its answer came',
+      control: 'a failed query unavailable (connection refused) is counted like the others',
+    },
+  ]),
   {
     file: 'src/sync/schedule.ts',
     text: '  if (step.attempts >= settings.SYNC_MAX_ATTEMPTS && !unconfirmed)',
@@ -277,56 +258,48 @@ export const CLAIMS: readonly Guard[] = [
     control:
       'what a process holds that is not seen any more stays as it is if the process is not known',
   },
-  {
-    file: 'src/maintenance/processes.ts',
-    text: "where status in ('awaiting_approval', 'pending', 'sending', 'unknown'))",
-    mutation: "where status in ('awaiting_approval', 'pending', 'unknown'))",
-    test: 'test/races/unseen-processes.test.ts',
-    claim:
-      'what a process holds that is not seen any more with a refund that is sending keeps its lease: true',
-    control:
-      'what a process holds that is not seen any more with a refund that is unknown keeps its lease: true',
-  },
-  {
-    file: 'src/maintenance/processes.ts',
-    text: 'order by t.due_at for update skip locked) as t',
-    mutation: 'order by t.due_at for update) as t',
-    test: 'test/races/unseen-processes.test.ts',
-    claim:
-      'what a process holds that is not seen any more is skipped without waiting while a commit of it is not done, and kept if that recorded an attempt',
-    control:
-      'what a process holds that is not seen any more with a refund that is unknown keeps its lease: true',
-  },
-  {
-    file: 'src/maintenance/processes.ts',
-    text: ' and own.seen_at > now() - ${ms(WRITE_GAP_MS)}',
-    mutation: ' and own.seen_at > now() - 10 * ${ms(WRITE_GAP_MS)}',
-    test: 'test/races/unseen-processes.test.ts',
-    claim:
-      'what a process holds that is not seen any more stays as it is for another process that has not been able to write for 7 s: the database may take no writes',
-    control:
-      'what a process holds that is not seen any more stays as it is for another process that has only been able to write for 11 s: the database may take no writes',
-  },
-  {
-    file: 'src/maintenance/processes.ts',
-    text: 'and own.writing_since <= now() - ${ms(UNSEEN_MS)}',
-    mutation: 'and own.writing_since <= now() - 0 * ${ms(UNSEEN_MS)}',
-    test: 'test/races/unseen-processes.test.ts',
-    claim:
-      'what a process holds that is not seen any more stays as it is for another process that has only been able to write for 11 s: the database may take no writes',
-    control:
-      'what a process holds that is not seen any more stays as it is for another process that has not been able to write for 7 s: the database may take no writes',
-  },
-  {
-    file: 'src/maintenance/processes.ts',
-    text: 'where dead.seen_at < now() - ${ms(UNSEEN_MS)}',
-    mutation: 'where dead.seen_at < now() - 0.5 * ${ms(UNSEEN_MS)}',
-    test: 'test/races/unseen-processes.test.ts',
-    claim:
-      'what a process holds that is not seen any more stays as it is if the process was seen within 12 s',
-    control:
-      'what a process holds that is not seen any more stays as it is if the process is not known',
-  },
+  ...guards({ file: 'src/maintenance/processes.ts', test: 'test/races/unseen-processes.test.ts' }, [
+    {
+      text: "where status in ('awaiting_approval', 'pending', 'sending', 'unknown'))",
+      mutation: "where status in ('awaiting_approval', 'pending', 'unknown'))",
+      claim:
+        'what a process holds that is not seen any more with a refund that is sending keeps its lease: true',
+      control:
+        'what a process holds that is not seen any more with a refund that is unknown keeps its lease: true',
+    },
+    {
+      text: 'order by t.due_at for update skip locked) as t',
+      mutation: 'order by t.due_at for update) as t',
+      claim:
+        'what a process holds that is not seen any more is skipped without waiting while a commit of it is not done, and kept if that recorded an attempt',
+      control:
+        'what a process holds that is not seen any more with a refund that is unknown keeps its lease: true',
+    },
+    {
+      text: ' and own.seen_at > now() - ${ms(WRITE_GAP_MS)}',
+      mutation: ' and own.seen_at > now() - 10 * ${ms(WRITE_GAP_MS)}',
+      claim:
+        'what a process holds that is not seen any more stays as it is for another process that has not been able to write for 7 s: the database may take no writes',
+      control:
+        'what a process holds that is not seen any more stays as it is for another process that has only been able to write for 11 s: the database may take no writes',
+    },
+    {
+      text: 'and own.writing_since <= now() - ${ms(UNSEEN_MS)}',
+      mutation: 'and own.writing_since <= now() - 0 * ${ms(UNSEEN_MS)}',
+      claim:
+        'what a process holds that is not seen any more stays as it is for another process that has only been able to write for 11 s: the database may take no writes',
+      control:
+        'what a process holds that is not seen any more stays as it is for another process that has not been able to write for 7 s: the database may take no writes',
+    },
+    {
+      text: 'where dead.seen_at < now() - ${ms(UNSEEN_MS)}',
+      mutation: 'where dead.seen_at < now() - 0.5 * ${ms(UNSEEN_MS)}',
+      claim:
+        'what a process holds that is not seen any more stays as it is if the process was seen within 12 s',
+      control:
+        'what a process holds that is not seen any more stays as it is if the process is not known',
+    },
+  ]),
   {
     file: 'src/sync/claim-due.ts',
     text: '[row_number() over ()] as lease_id',

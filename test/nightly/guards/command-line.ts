@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 const EXPORT = 'test/process/cli/export.test.ts'
 const REQUEUE = 'test/process/cli/requeue.test.ts'
@@ -14,14 +14,13 @@ export const COMMAND_LINE: readonly Guard[] = [
     claim: 'what is sealed under a data key that is lost does not end the export of events',
     control: 'needs the key of the service for what is encrypted, and for nothing else',
   },
-  {
-    file: 'src/cli/database.ts',
-    text: 'if (known.includes(only)) return [only]',
-    mutation: 'if (known.includes(only)) return known',
-    test: REQUEUE,
-    claim: 'requeue makes those of a filter due, and leaves other accounts alone',
-    control: WRONG_USE,
-  },
+  ...guards({ file: 'src/cli/database.ts', test: REQUEUE, control: WRONG_USE }, [
+    {
+      text: 'if (known.includes(only)) return [only]',
+      mutation: 'if (known.includes(only)) return known',
+      claim: 'requeue makes those of a filter due, and leaves other accounts alone',
+    },
+  ]),
   {
     file: 'src/cli/database.ts',
     text: 'if (!(await hasInstallation(pool.sql))) {',
@@ -40,38 +39,32 @@ export const COMMAND_LINE: readonly Guard[] = [
     claim: 'names a schema that holds no installation, and examines nothing else',
     control: 'names a setting that is wrong, and examines nothing else',
   },
-  {
-    file: 'src/cli/requeue.ts',
-    text: "requireOnly(found, 'transaction', id)",
-    mutation: "requireOnly(found.slice(0, 1), 'transaction', id)",
-    test: REQUEUE,
-    claim: 'requeue refuses an id of two accounts, and changes nothing',
-    control: WRONG_USE,
-  },
-  {
-    file: 'src/cli/requeue.ts',
-    text: '!dryRun && !isRefused && ',
-    mutation: '!isRefused && ',
-    test: REQUEUE,
-    claim: 'requeue finds those of a time; a dry run only counts them',
-    control: WRONG_USE,
-  },
-  {
-    file: 'src/cli/print.ts',
-    text: 'count <= MOST_UNASKED || yes',
-    mutation: 'count <= 10 * MOST_UNASKED || yes',
-    test: REQUEUE,
-    claim: 'requeue of more than 1,000 wants --yes where nobody can be asked',
-    control: WRONG_USE,
-  },
-  {
-    file: 'src/cli/run.ts',
-    text: 'mayAsk && input.isTTY === true',
-    mutation: 'input.isTTY === (mayAsk || true)',
-    test: REQUEUE,
-    claim: 'requeue of more than 1,000 asks on a terminal, but not with --no-input',
-    control: WRONG_USE,
-  },
+  ...guards({ test: REQUEUE, control: WRONG_USE }, [
+    {
+      file: 'src/cli/requeue.ts',
+      text: "requireOnly(found, 'transaction', id)",
+      mutation: "requireOnly(found.slice(0, 1), 'transaction', id)",
+      claim: 'requeue refuses an id of two accounts, and changes nothing',
+    },
+    {
+      file: 'src/cli/requeue.ts',
+      text: '!dryRun && !isRefused && ',
+      mutation: '!isRefused && ',
+      claim: 'requeue finds those of a time; a dry run only counts them',
+    },
+    {
+      file: 'src/cli/print.ts',
+      text: 'count <= MOST_UNASKED || yes',
+      mutation: 'count <= 10 * MOST_UNASKED || yes',
+      claim: 'requeue of more than 1,000 wants --yes where nobody can be asked',
+    },
+    {
+      file: 'src/cli/run.ts',
+      text: 'mayAsk && input.isTTY === true',
+      mutation: 'input.isTTY === (mayAsk || true)',
+      claim: 'requeue of more than 1,000 asks on a terminal, but not with --no-input',
+    },
+  ]),
   {
     file: 'src/cli/reconcile.ts',
     text: "await requireWorker(sql, 'nothing was changed')",
@@ -80,38 +73,30 @@ export const COMMAND_LINE: readonly Guard[] = [
     claim: 'reconcile without a worker stops with a clear line, and has changed nothing',
     control: 'reconcile exits with 2 and the right spelling for no time',
   },
-  {
-    file: 'src/cli/export-file.ts',
-    text: 'fs.ftruncateSync(handle, place.bytes)',
-    mutation: 'fs.ftruncateSync(handle, fs.fstatSync(handle).size)',
-    test: EXPORT,
-    claim: 'to a file goes on where it was cut off, with each row once, and then keeps no place',
-    control: WRONG_PLACE,
-  },
-  {
-    file: 'src/cli/export-file.ts',
-    text: 'if (next.cursor === null) return',
-    mutation: '',
-    test: EXPORT,
-    claim: 'to a file saves its place after each page, and none behind the last one',
-    control: WRONG_PLACE,
-  },
-  {
-    file: 'src/cli/export-file.ts',
-    text: 'if (saved && saved.of !== of) {',
-    mutation: "if (saved && saved.of === '') {",
-    test: EXPORT,
-    claim: 'to a file refuses to go on with another filter',
-    control: WRONG_PLACE,
-  },
-  {
-    file: 'src/cli/export.ts',
-    text: 'selectEvents(sql, filter, Number(start), PAGE)',
-    mutation: 'selectEvents(sql, filter, cursor ? Number(start) : undefined, PAGE)',
-    test: EXPORT,
-    claim: 'events from before a confirmed restore are written as well as those since',
-    control: WRONG_PLACE,
-  },
+  ...guards({ file: 'src/cli/export-file.ts', test: EXPORT, control: WRONG_PLACE }, [
+    {
+      text: 'fs.ftruncateSync(handle, place.bytes)',
+      mutation: 'fs.ftruncateSync(handle, fs.fstatSync(handle).size)',
+      claim: 'to a file goes on where it was cut off, with each row once, and then keeps no place',
+    },
+    {
+      text: 'if (next.cursor === null) return',
+      mutation: '',
+      claim: 'to a file saves its place after each page, and none behind the last one',
+    },
+    {
+      text: 'if (saved && saved.of !== of) {',
+      mutation: "if (saved && saved.of === '') {",
+      claim: 'to a file refuses to go on with another filter',
+    },
+  ]),
+  ...guards({ file: 'src/cli/export.ts', test: EXPORT, control: WRONG_PLACE }, [
+    {
+      text: 'selectEvents(sql, filter, Number(start), PAGE)',
+      mutation: 'selectEvents(sql, filter, cursor ? Number(start) : undefined, PAGE)',
+      claim: 'events from before a confirmed restore are written as well as those since',
+    },
+  ]),
   {
     file: 'src/cli/requeue.ts',
     text: '({ merchantCode }) => codes.includes(merchantCode))',
@@ -120,46 +105,43 @@ export const COMMAND_LINE: readonly Guard[] = [
     claim: 'reconcile skips an account that left the settings, says so, and ends',
     control: 'reconcile exits with 2 and the right spelling for no time',
   },
-  {
-    file: 'src/health/gauges.ts',
-    text: 'now() and merchant_code = any($1)',
-    mutation: 'now() and (merchant_code = any($1) or true)',
-    test: 'test/api/health/routes.test.ts',
-    claim: 'metrics show how many transactions are due and the age of the oldest',
-    control: 'metrics count the waiting readers',
-  },
-  {
-    file: 'src/health/gauges.ts',
-    text: 'and t.merchant_code = any($1)',
-    mutation: 'and (t.merchant_code = any($1) or true)',
-    test: 'test/api/health/routes.test.ts',
-    claim: 'metrics show how many transactions are due and the age of the oldest',
-    control: 'metrics count the waiting readers',
-  },
-  {
-    file: 'src/health/overview.ts',
-    text: 'where a.merchant_code = any(${configured}::text[])',
-    mutation: 'where a.merchant_code = any(${configured}::text[]) or true',
-    test: 'test/process/cli/doctor.test.ts',
-    claim: 'names an account that was removed while work of it waits',
-    control: 'names a setting that is wrong, and examines nothing else',
-  },
-  {
-    file: 'src/cli/examine-work.ts',
-    text: 'and t.lease_id is not null and t.lease_owner is not null',
-    mutation: 'and t.lease_owner is not null',
-    test: 'test/process/cli/doctor.test.ts',
-    claim: 'names what has been waiting for too long, and claims of a process that died',
-    control: 'names a setting that is wrong, and examines nothing else',
-  },
-  {
-    file: 'src/cli/doctor.ts',
-    text: 'judge(url.detail, action)',
-    mutation: 'judge(`${url.detail}; ${action}`, false)',
-    test: 'test/process/cli/doctor.test.ts',
-    claim: 'names an embedded database that the start starts, and what was not examined',
-    control: 'names a setting that is wrong, and examines nothing else',
-  },
+  ...guards({ file: 'src/health/gauges.ts', test: 'test/api/health/routes.test.ts' }, [
+    {
+      text: 'now() and merchant_code = any($1)',
+      mutation: 'now() and (merchant_code = any($1) or true)',
+      claim: 'metrics show how many transactions are due and the age of the oldest',
+      control: 'metrics count the waiting readers',
+    },
+    {
+      text: 'and t.merchant_code = any($1)',
+      mutation: 'and (t.merchant_code = any($1) or true)',
+      claim: 'metrics show how many transactions are due and the age of the oldest',
+      control: 'metrics count the waiting readers',
+    },
+  ]),
+  ...guards({ test: 'test/process/cli/doctor.test.ts' }, [
+    {
+      file: 'src/health/overview.ts',
+      text: 'where a.merchant_code = any(${configured}::text[])',
+      mutation: 'where a.merchant_code = any(${configured}::text[]) or true',
+      claim: 'names an account that was removed while work of it waits',
+      control: 'names a setting that is wrong, and examines nothing else',
+    },
+    {
+      file: 'src/cli/examine-work.ts',
+      text: 'and t.lease_id is not null and t.lease_owner is not null',
+      mutation: 'and t.lease_owner is not null',
+      claim: 'names what has been waiting for too long, and claims of a process that died',
+      control: 'names a setting that is wrong, and examines nothing else',
+    },
+    {
+      file: 'src/cli/doctor.ts',
+      text: 'judge(url.detail, action)',
+      mutation: 'judge(`${url.detail}; ${action}`, false)',
+      claim: 'names an embedded database that the start starts, and what was not examined',
+      control: 'names a setting that is wrong, and examines nothing else',
+    },
+  ]),
   {
     file: 'src/main.ts',
     text: "if (error.code !== 'EPIPE') throw error",

@@ -1,90 +1,75 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const CONFIGURATION: readonly Guard[] = [
-  {
-    file: 'src/config/accounts.ts',
-    text: '  if (file && accounts.some((account) => account.token)) {',
-    mutation: '  if (file && accounts.length === 0) {',
-    test: 'test/unit/config/merchants-file.test.ts',
-    claim: 'a token for all accounts beside the token of one account is refused as ambiguous',
-    control: 'several accounts are read with their secrets',
-  },
-  {
-    file: 'src/config/accounts.ts',
-    text: 'tokenUrl !== undefined && !allowHttp && isPlainRemote(new URL(tokenUrl))',
-    mutation: "tokenUrl === '' && !allowHttp && isPlainRemote(new URL(tokenUrl))",
-    test: 'test/unit/config/merchants-file.test.ts',
-    claim:
-      'an account whose token is given by a plain address gives one line that names the account',
-    control: 'several accounts are read with their secrets',
-  },
-  {
-    file: 'src/config/config.ts',
-    text: "    env.NODE_ENV === 'production' ||\n",
-    mutation: '',
-    test: 'test/unit/config/config.test.ts',
-    claim: 'demo mode is off when {"NODE_ENV":"production"} is set, and then a gateway is required',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
-    file: 'src/config/config.ts',
-    text: 'return !isProduction && isLoopback(settings.HOST)',
-    mutation: "return !isProduction && settings.HOST !== ''",
-    test: 'test/unit/config/config.test.ts',
-    claim: 'demo mode is off when {"HOST":"0.0.0.0"} is set, and then a gateway is required',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
-    file: 'src/config/config.ts',
-    text: 'demo && isLoopback(settings.HOST))',
-    mutation: 'demo)',
-    test: 'test/unit/config/config.test.ts',
-    claim:
-      'what a setting becomes webhooks may go to this machine only in a demo that this machine alone can reach',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
-    file: 'src/config/config.ts',
-    text: '|API_KEY(_FILE)?|GATEWAY_.*)$/',
-    mutation: '|GATEWAY_.*)$/',
-    test: 'test/unit/config/config.test.ts',
-    claim:
-      'demo mode is off when {"API_KEY":"test-key-with-every-scope-0123456789"} is set, and then a gateway is required',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
-    file: 'src/config/config.ts',
-    text: 'refuseProblems(parsed.problems, [...',
-    mutation: 'refuseProblems([], [...',
-    test: 'test/unit/config/config.test.ts',
-    claim: 'a wrong setting ROLE=both gives one line with the error and an example',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
-    file: 'src/config/config.ts',
-    text: 'settings[name] < settings[minimum])',
-    mutation: 'settings[name] < settings[minimum] - 1e12)',
-    test: 'test/unit/config/config.test.ts',
-    claim: 'a wrong setting SYNC_MAX_GAP_MS=10 gives one line with the error and an example',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
-    file: 'src/config/config.ts',
-    text: 'METRICS_PORT === PORT && METRICS_HOST === HOST',
-    mutation: 'METRICS_PORT === PORT && METRICS_HOST !== HOST',
-    test: 'test/unit/config/config.test.ts',
-    claim: 'metrics have another port than the public one, on the same address',
-    control: 'an address for the metrics needs a port',
-  },
-  {
-    file: 'src/config/config.ts',
-    text: 'NOT_FOUND_CODES.includes(success)',
-    mutation: 'NOT_FOUND_CODES.includes(`${success},`)',
-    test: 'test/unit/config/config.test.ts',
-    claim:
-      'a wrong setting GATEWAY_CARDS_NOT_FOUND_CODES=404,1 gives one line with the error and an example',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
+  ...guards({ file: 'src/config/accounts.ts', test: 'test/unit/config/merchants-file.test.ts' }, [
+    {
+      text: '  if (file && accounts.some((account) => account.token)) {',
+      mutation: '  if (file && accounts.length === 0) {',
+      claim: 'a token for all accounts beside the token of one account is refused as ambiguous',
+      control: 'several accounts are read with their secrets',
+    },
+    {
+      text: 'tokenUrl !== undefined && !allowHttp && isPlainRemote(new URL(tokenUrl))',
+      mutation: "tokenUrl === '' && !allowHttp && isPlainRemote(new URL(tokenUrl))",
+      claim:
+        'an account whose token is given by a plain address gives one line that names the account',
+      control: 'several accounts are read with their secrets',
+    },
+  ]),
+  ...guards({ file: 'src/config/config.ts', test: 'test/unit/config/config.test.ts' }, [
+    {
+      text: "    env.NODE_ENV === 'production' ||\n",
+      mutation: '',
+      claim:
+        'demo mode is off when {"NODE_ENV":"production"} is set, and then a gateway is required',
+      control: 'demo mode is on when nothing is set, with an account of its own',
+    },
+    {
+      text: 'return !isProduction && isLoopback(settings.HOST)',
+      mutation: "return !isProduction && settings.HOST !== ''",
+      claim: 'demo mode is off when {"HOST":"0.0.0.0"} is set, and then a gateway is required',
+      control: 'demo mode is on when nothing is set, with an account of its own',
+    },
+    {
+      text: 'demo && isLoopback(settings.HOST))',
+      mutation: 'demo)',
+      claim:
+        'what a setting becomes webhooks may go to this machine only in a demo that this machine alone can reach',
+      control: 'demo mode is on when nothing is set, with an account of its own',
+    },
+    {
+      text: '|API_KEY(_FILE)?|GATEWAY_.*)$/',
+      mutation: '|GATEWAY_.*)$/',
+      claim:
+        'demo mode is off when {"API_KEY":"test-key-with-every-scope-0123456789"} is set, and then a gateway is required',
+      control: 'demo mode is on when nothing is set, with an account of its own',
+    },
+    {
+      text: 'refuseProblems(parsed.problems, [...',
+      mutation: 'refuseProblems([], [...',
+      claim: 'a wrong setting ROLE=both gives one line with the error and an example',
+      control: 'demo mode is on when nothing is set, with an account of its own',
+    },
+    {
+      text: 'settings[name] < settings[minimum])',
+      mutation: 'settings[name] < settings[minimum] - 1e12)',
+      claim: 'a wrong setting SYNC_MAX_GAP_MS=10 gives one line with the error and an example',
+      control: 'demo mode is on when nothing is set, with an account of its own',
+    },
+    {
+      text: 'METRICS_PORT === PORT && METRICS_HOST === HOST',
+      mutation: 'METRICS_PORT === PORT && METRICS_HOST !== HOST',
+      claim: 'metrics have another port than the public one, on the same address',
+      control: 'an address for the metrics needs a port',
+    },
+    {
+      text: 'NOT_FOUND_CODES.includes(success)',
+      mutation: 'NOT_FOUND_CODES.includes(`${success},`)',
+      claim:
+        'a wrong setting GATEWAY_CARDS_NOT_FOUND_CODES=404,1 gives one line with the error and an example',
+      control: 'demo mode is on when nothing is set, with an account of its own',
+    },
+  ]),
   {
     file: 'src/config/environment.ts',
     text: 'distance(name.toUpperCase(), nearest)',
@@ -101,72 +86,60 @@ export const CONFIGURATION: readonly Guard[] = [
     claim: 'a file with an unknown member gives one line that names the place, without the content',
     control: 'several accounts are read with their secrets',
   },
-  {
-    file: 'src/config/environment.ts',
-    text: "return SECRET_SETTINGS.some((one) => one === name) ? '' :",
-    mutation: "return SECRET_SETTINGS.some((one) => one === name && value === '') ? '' :",
-    test: 'test/unit/config/config.test.ts',
-    claim: 'a wrong setting DATA_ENCRYPTION_KEY_PREVIOUS is named, its value never shown',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
-    file: 'src/config/environment.ts',
-    text: "replace(/^.*@/s, '…@')",
-    mutation: "replace(/^@/s, '…@')",
-    test: 'test/unit/config/config.test.ts',
-    claim:
-      'a wrong setting GATEWAY_BASE_URL: the credentials in ftp://user:hunter2@gateway.example are not shown',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
-    file: 'src/config/environment.ts',
-    text: ".replace(/[?#].*$/s, '?…')",
-    mutation: '',
-    test: 'test/unit/config/config.test.ts',
-    claim:
-      'a wrong setting GATEWAY_BASE_URL: the credentials in https://gateway.example/?token=hunter2 are not shown',
-    control: 'demo mode is on when nothing is set, with an account of its own',
-  },
-  {
-    file: 'src/config/environment.ts',
-    text: 'if (!stats.isFile()) throw',
-    mutation: 'if (!stats.isFile() && stats.isFIFO()) throw',
-    test: 'test/unit/config/secret-files.test.ts',
-    claim: 'a file that cannot be used gives one line that names it: it is a folder',
-    control: 'a secret is the content of a file with one',
-  },
-  {
-    file: 'src/config/environment.ts',
-    text: "new TextDecoder('utf-8', { fatal: true })",
-    mutation: "new TextDecoder('utf-8')",
-    test: 'test/unit/config/secret-files.test.ts',
-    claim: 'a file that cannot be used gives one line that names it: it is no text',
-    control: 'a secret is the content of a file with one',
-  },
-  {
-    file: 'src/config/environment.ts',
-    text: "if (value === '') throw",
-    mutation: "if (value === '-') throw",
-    test: 'test/unit/config/secret-files.test.ts',
-    claim: 'a file that cannot be used gives one line that names it: it is empty',
-    control: 'a secret is the content of a file with one',
-  },
-  {
-    file: 'src/config/environment.ts',
-    text: 'if (stats.size > MAX_BYTES) throw',
-    mutation: 'if (stats.size > MAX_BYTES * 2) throw',
-    test: 'test/unit/config/secret-files.test.ts',
-    claim: 'a file that cannot be used gives one line that names it: it is too large',
-    control: 'a secret is the content of a file with one',
-  },
-  {
-    file: 'src/config/environment.ts',
-    text: "text.replace(/\\r?\\n$/, '')",
-    mutation: 'text.trim()',
-    test: 'test/unit/config/secret-files.test.ts',
-    claim: 'a secret is the content of a file with spaces around it, which belong to it',
-    control: 'a secret is the content of a file with one',
-  },
+  ...guards({ file: 'src/config/environment.ts', test: 'test/unit/config/config.test.ts' }, [
+    {
+      text: "return SECRET_SETTINGS.some((one) => one === name) ? '' :",
+      mutation: "return SECRET_SETTINGS.some((one) => one === name && value === '') ? '' :",
+      claim: 'a wrong setting DATA_ENCRYPTION_KEY_PREVIOUS is named, its value never shown',
+      control: 'demo mode is on when nothing is set, with an account of its own',
+    },
+    {
+      text: "replace(/^.*@/s, '…@')",
+      mutation: "replace(/^@/s, '…@')",
+      claim:
+        'a wrong setting GATEWAY_BASE_URL: the credentials in ftp://user:hunter2@gateway.example are not shown',
+      control: 'demo mode is on when nothing is set, with an account of its own',
+    },
+    {
+      text: ".replace(/[?#].*$/s, '?…')",
+      mutation: '',
+      claim:
+        'a wrong setting GATEWAY_BASE_URL: the credentials in https://gateway.example/?token=hunter2 are not shown',
+      control: 'demo mode is on when nothing is set, with an account of its own',
+    },
+  ]),
+  ...guards({ file: 'src/config/environment.ts', test: 'test/unit/config/secret-files.test.ts' }, [
+    {
+      text: 'if (!stats.isFile()) throw',
+      mutation: 'if (!stats.isFile() && stats.isFIFO()) throw',
+      claim: 'a file that cannot be used gives one line that names it: it is a folder',
+      control: 'a secret is the content of a file with one',
+    },
+    {
+      text: "new TextDecoder('utf-8', { fatal: true })",
+      mutation: "new TextDecoder('utf-8')",
+      claim: 'a file that cannot be used gives one line that names it: it is no text',
+      control: 'a secret is the content of a file with one',
+    },
+    {
+      text: "if (value === '') throw",
+      mutation: "if (value === '-') throw",
+      claim: 'a file that cannot be used gives one line that names it: it is empty',
+      control: 'a secret is the content of a file with one',
+    },
+    {
+      text: 'if (stats.size > MAX_BYTES) throw',
+      mutation: 'if (stats.size > MAX_BYTES * 2) throw',
+      claim: 'a file that cannot be used gives one line that names it: it is too large',
+      control: 'a secret is the content of a file with one',
+    },
+    {
+      text: "text.replace(/\\r?\\n$/, '')",
+      mutation: 'text.trim()',
+      claim: 'a secret is the content of a file with spaces around it, which belong to it',
+      control: 'a secret is the content of a file with one',
+    },
+  ]),
   {
     file: 'src/config/setting-types.ts',
     text: 'new Set(all.map(({ currency }) => currency)).size === all.length',

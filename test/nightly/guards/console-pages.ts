@@ -1,42 +1,38 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const CONSOLE_PAGES: readonly Guard[] = [
-  {
-    file: 'src/console/session.ts',
-    text: 'personId: id, path: readPath(c) }',
-    mutation: 'personId: id, path: c.req.path }',
-    test: 'test/console/odd-ids.test.ts',
-    claim: 'a payment with the id P-đ says why a confirmed refund was refused',
-    control: 'a payment with the id P%1 says why a confirmed refund was refused',
-  },
-  {
-    file: 'src/console/session.ts',
-    text: '{ action: readPath(c), fields,',
-    mutation: '{ action: c.req.path, fields,',
-    test: 'test/console/odd-ids.test.ts',
-    claim: 'a payment with the id P-đ gets the form of an ended session back after the sign-in',
-    control: 'a payment with the id P%1 gets the form of an ended session back after the sign-in',
-  },
-  {
-    file: 'src/console/page.ts',
-    text: '{ action: readPath(c), fields,',
-    mutation: '{ action: c.req.path, fields,',
-    test: 'test/console/odd-ids.test.ts',
-    claim:
-      'a payment with the id P-đ gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
-    control:
-      'a payment with the id P%1 gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
-  },
-  {
-    file: 'src/console/page.ts',
-    text: 'readPath(c).split(',
-    mutation: 'c.req.path.split(',
-    test: 'test/console/odd-ids.test.ts',
-    claim:
-      'a payment with the id P-đ gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
-    control:
-      'a payment with the id P%1 gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
-  },
+  ...guards({ file: 'src/console/session.ts', test: 'test/console/odd-ids.test.ts' }, [
+    {
+      text: 'personId: id, path: readPath(c) }',
+      mutation: 'personId: id, path: c.req.path }',
+      claim: 'a payment with the id P-đ says why a confirmed refund was refused',
+      control: 'a payment with the id P%1 says why a confirmed refund was refused',
+    },
+    {
+      text: '{ action: readPath(c), fields,',
+      mutation: '{ action: c.req.path, fields,',
+      claim: 'a payment with the id P-đ gets the form of an ended session back after the sign-in',
+      control: 'a payment with the id P%1 gets the form of an ended session back after the sign-in',
+    },
+  ]),
+  ...guards({ file: 'src/console/page.ts', test: 'test/console/odd-ids.test.ts' }, [
+    {
+      text: '{ action: readPath(c), fields,',
+      mutation: '{ action: c.req.path, fields,',
+      claim:
+        'a payment with the id P-đ gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
+      control:
+        'a payment with the id P%1 gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
+    },
+    {
+      text: 'readPath(c).split(',
+      mutation: 'c.req.path.split(',
+      claim:
+        'a payment with the id P-đ gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
+      control:
+        'a payment with the id P%1 gets its wrong form back, filled in and with what is wrong, on the page as it was opened',
+    },
+  ]),
   {
     file: 'src/console/assets/console.js',
     text: '&& !dataset.sensitive &&',
@@ -46,46 +42,44 @@ export const CONSOLE_PAGES: readonly Guard[] = [
       'the form of a refund Back shows what was typed, but the account that receives the refund is asked for again',
     control: 'the form of a refund what was typed wrongly is said where the focus is',
   },
-  {
-    file: 'src/console/forms.tsx',
-    text: 'evidence={isOwn ? evidence : []}',
-    mutation: "evidence={isOwn || action !== '' ? evidence : []}",
-    test: 'test/console/tasks/refund.test.ts',
-    claim:
-      'a refund whose success was only concluded asks for the box beside the decision that it failed, not in the form that says that it happened',
-    control:
-      'a refund whose success was only concluded is offered at first as what happened or as a decision, without a box',
-  },
-  {
-    file: 'src/console/words.ts',
-    text: '&& refund.attempts === 0 && !settings',
-    mutation: '&& refund.attempts < 0 && !settings',
-    test: 'test/console/tasks/refund.test.ts',
-    claim:
-      'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
-    control:
-      'what a page says happens next of a held refund that is approved is not that it is sent within moments',
-  },
-  {
-    file: 'src/console/health.tsx',
-    text: "t(sendsRefunds ? 'health.sent'",
-    mutation: "t(sendsRefunds || !stop ? 'health.sent'",
-    test: 'test/console/tasks/refund.test.ts',
-    claim:
-      'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
-    control:
-      'what a page says happens next of a held refund that is approved is not that it is sent within moments',
-  },
-  {
-    file: 'src/console/texts/catalogue.ts',
-    text: "['Approved. What happens next stands below.'",
-    mutation: "['Approved. The refund is sent to the gateway within moments.'",
-    test: 'test/console/tasks/refund.test.ts',
-    claim:
-      'what a page says happens next of a held refund that is approved is not that it is sent within moments',
-    control:
-      'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
-  },
+  ...guards({ test: 'test/console/tasks/refund.test.ts' }, [
+    {
+      file: 'src/console/forms.tsx',
+      text: 'evidence={isOwn ? evidence : []}',
+      mutation: "evidence={isOwn || action !== '' ? evidence : []}",
+      claim:
+        'a refund whose success was only concluded asks for the box beside the decision that it failed, not in the form that says that it happened',
+      control:
+        'a refund whose success was only concluded is offered at first as what happened or as a decision, without a box',
+    },
+    {
+      file: 'src/console/words.ts',
+      text: '&& refund.attempts === 0 && !settings',
+      mutation: '&& refund.attempts < 0 && !settings',
+      claim:
+        'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
+      control:
+        'what a page says happens next of a held refund that is approved is not that it is sent within moments',
+    },
+    {
+      file: 'src/console/health.tsx',
+      text: "t(sendsRefunds ? 'health.sent'",
+      mutation: "t(sendsRefunds || !stop ? 'health.sent'",
+      claim:
+        'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
+      control:
+        'what a page says happens next of a held refund that is approved is not that it is sent within moments',
+    },
+    {
+      file: 'src/console/texts/catalogue.ts',
+      text: "['Approved. What happens next stands below.'",
+      mutation: "['Approved. The refund is sent to the gateway within moments.'",
+      claim:
+        'what a page says happens next of a held refund that is approved is not that it is sent within moments',
+      control:
+        'what a page says happens next of a refund that waits while sending is switched off is not that it is sent',
+    },
+  ]),
   {
     file: 'src/console/task-sections.tsx',
     text: '!withdrawn.has(refund.refundId)',

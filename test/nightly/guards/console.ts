@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const CONSOLE: readonly Guard[] = [
   {
@@ -11,51 +11,45 @@ export const CONSOLE: readonly Guard[] = [
     control:
       "a form, in en loses nothing and is sent once, with Back, reload and a second tab: 'the filters of a list'",
   },
-  {
-    file: 'src/console/kept.ts',
-    text: 'row: `${personId} ${path}` }) as const',
-    mutation: 'row: `${personId.slice(0, 0)} ${path}` }) as const',
-    test: 'test/console/refund-form/repeated.test.ts',
-    claim: 'a check of somebody or something else is refused, and makes no refund',
-    control:
-      'a check of somebody or something else of the longest receiver and reason can be confirmed',
-  },
-  {
-    file: 'src/console/kept.ts',
-    text: 'row: `${personId} ${path}` }) as const',
-    mutation: 'row: `${personId} ${path.slice(0, 0)}` }) as const',
-    test: 'test/console/refund-form/repeated.test.ts',
-    claim: 'a check of somebody or something else is refused, and makes no refund',
-    control:
-      'a check of somebody or something else of the longest receiver and reason can be confirmed',
-  },
-  {
-    file: 'src/console/kept.ts',
-    text: 'forS * 1000 ? schema.parse(content)',
-    mutation: 'Math.max(forS, 7200) * 1000 ? schema.parse(content)',
-    test: 'test/console/refund-form/repeated.test.ts',
-    claim: 'a check of somebody or something else is too old after an hour',
-    control: 'a check of somebody or something else is refused, and makes no refund',
-  },
-  {
-    file: 'src/console/refund-subject.ts',
-    text: "standing.asked || can('refunds:approve') ?",
-    mutation: "standing.asked || can('refunds:read') ?",
-    test: 'test/console/tasks/refund.test.ts',
-    claim:
-      'a refund that waits for an approval shows its receiver whole to who may approve and who asked for it, while it waits, and masked to all others',
-    control: 'a refund that waits for an approval is declined with a reason',
-  },
-  {
-    file: 'src/console/refund-subject.ts',
-    text: 'if (receiver === null || !STATES[status].unsent) return undefined',
-    mutation:
-      'if (receiver === null || (!STATES[status].unsent && refundId === "")) return undefined',
-    test: 'test/console/tasks/refund.test.ts',
-    claim:
-      'a refund that waits for an approval shows its receiver whole to who may approve and who asked for it, while it waits, and masked to all others',
-    control: 'a refund that waits for an approval is declined with a reason',
-  },
+  ...guards({ file: 'src/console/kept.ts', test: 'test/console/refund-form/repeated.test.ts' }, [
+    {
+      text: 'row: `${personId} ${path}` }) as const',
+      mutation: 'row: `${personId.slice(0, 0)} ${path}` }) as const',
+      claim: 'a check of somebody or something else is refused, and makes no refund',
+      control:
+        'a check of somebody or something else of the longest receiver and reason can be confirmed',
+    },
+    {
+      text: 'row: `${personId} ${path}` }) as const',
+      mutation: 'row: `${personId} ${path.slice(0, 0)}` }) as const',
+      claim: 'a check of somebody or something else is refused, and makes no refund',
+      control:
+        'a check of somebody or something else of the longest receiver and reason can be confirmed',
+    },
+    {
+      text: 'forS * 1000 ? schema.parse(content)',
+      mutation: 'Math.max(forS, 7200) * 1000 ? schema.parse(content)',
+      claim: 'a check of somebody or something else is too old after an hour',
+      control: 'a check of somebody or something else is refused, and makes no refund',
+    },
+  ]),
+  ...guards({ file: 'src/console/refund-subject.ts', test: 'test/console/tasks/refund.test.ts' }, [
+    {
+      text: "standing.asked || can('refunds:approve') ?",
+      mutation: "standing.asked || can('refunds:read') ?",
+      claim:
+        'a refund that waits for an approval shows its receiver whole to who may approve and who asked for it, while it waits, and masked to all others',
+      control: 'a refund that waits for an approval is declined with a reason',
+    },
+    {
+      text: 'if (receiver === null || !STATES[status].unsent) return undefined',
+      mutation:
+        'if (receiver === null || (!STATES[status].unsent && refundId === "")) return undefined',
+      claim:
+        'a refund that waits for an approval shows its receiver whole to who may approve and who asked for it, while it waits, and masked to all others',
+      control: 'a refund that waits for an approval is declined with a reason',
+    },
+  ]),
   {
     file: 'src/console/session.ts',
     text: '    if (token === undefined || !stored?.isLive) return',
@@ -120,40 +114,38 @@ export const CONSOLE: readonly Guard[] = [
       'POST /console/webhooks/:endpointId/enable is refused to every role that is not one of its own',
     control: 'every route of the console has a row, and every row is a route',
   },
-  {
-    file: 'src/console/export.ts',
-    text: '        controller.error(err)\n',
-    mutation: '        controller.close()\n',
-    test: 'test/console/export.test.ts',
-    claim: 'a download is cut off when its rows cannot be read to the end',
-    control: 'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
-  },
-  {
-    file: 'src/console/export.ts',
-    text: '    if (!(await isStillAllowed())) {\n',
-    mutation: '    if (!(await isStillAllowed()) && rows.length === 0) {\n',
-    test: 'test/console/export.test.ts',
-    claim: 'a download is cut off when the session has ended',
-    control: 'a download is cut off not while nothing changes',
-  },
-  {
-    file: 'src/console/session.ts',
-    text: 'zone: stored.timeZone ?? view.zone',
-    mutation: 'zone: view.zone ?? stored.timeZone',
-    test: 'test/console/export.test.ts',
-    claim:
-      'a month as a file begins and ends by the clock of a person who has a time zone of their own',
-    control: 'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
-  },
-  {
-    file: 'src/console/session.ts',
-    text: '  return now?.isLive === true && !findLoss(access, { ...now.person, roles: now.roles })\n',
-    mutation:
-      "  return now?.isLive === true && (!findLoss(access, { ...now.person, roles: now.roles }) || token !== '')\n",
-    test: 'test/console/export.test.ts',
-    claim: 'a download is cut off when the role has been taken away',
-    control: 'a download is cut off when the session has ended',
-  },
+  ...guards({ file: 'src/console/export.ts', test: 'test/console/export.test.ts' }, [
+    {
+      text: '        controller.error(err)\n',
+      mutation: '        controller.close()\n',
+      claim: 'a download is cut off when its rows cannot be read to the end',
+      control:
+        'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
+    },
+    {
+      text: '    if (!(await isStillAllowed())) {\n',
+      mutation: '    if (!(await isStillAllowed()) && rows.length === 0) {\n',
+      claim: 'a download is cut off when the session has ended',
+      control: 'a download is cut off not while nothing changes',
+    },
+  ]),
+  ...guards({ file: 'src/console/session.ts', test: 'test/console/export.test.ts' }, [
+    {
+      text: 'zone: stored.timeZone ?? view.zone',
+      mutation: 'zone: view.zone ?? stored.timeZone',
+      claim:
+        'a month as a file begins and ends by the clock of a person who has a time zone of their own',
+      control:
+        'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
+    },
+    {
+      text: '  return now?.isLive === true && !findLoss(access, { ...now.person, roles: now.roles })\n',
+      mutation:
+        "  return now?.isLive === true && (!findLoss(access, { ...now.person, roles: now.roles }) || token !== '')\n",
+      claim: 'a download is cut off when the role has been taken away',
+      control: 'a download is cut off when the session has ended',
+    },
+  ]),
   {
     file: 'src/console/export.ts',
     text: "replace(/^0+/, '').length <= 15",
@@ -172,24 +164,22 @@ export const CONSOLE: readonly Guard[] = [
       "a month as a file holds no other account's rows, and nothing for who may not read the list",
     control: 'a month as a file keeps formulas out of spreadsheets, and every separator in quotes',
   },
-  {
-    file: 'src/console/audit-list.ts',
-    text: "({ id, at }: ListedEntry) => ({ time: at, id, merchantCode: '' })",
-    mutation:
-      "({ id, at, merchantCode: of }: ListedEntry) => ({ time: at, id, merchantCode: of ?? '' })",
-    test: 'test/console/audit.test.ts',
-    claim: 'the audit log says nothing of the account of the entry where a page ends',
-    control: 'the audit log says in words who did what, and what was refused',
-  },
-  {
-    file: 'src/console/audit-list.ts',
-    text: 'nullif(merchant_code, ${EVERY_MERCHANT})',
-    mutation: "nullif(merchant_code, ${EVERY_MERCHANT + '-'})",
-    test: 'test/console/audit.test.ts',
-    claim: 'the audit log says in words who did what, and what was refused',
-    control:
-      'the audit log shows nothing of other accounts, and what belongs to none only to who covers all',
-  },
+  ...guards({ file: 'src/console/audit-list.ts', test: 'test/console/audit.test.ts' }, [
+    {
+      text: "({ id, at }: ListedEntry) => ({ time: at, id, merchantCode: '' })",
+      mutation:
+        "({ id, at, merchantCode: of }: ListedEntry) => ({ time: at, id, merchantCode: of ?? '' })",
+      claim: 'the audit log says nothing of the account of the entry where a page ends',
+      control: 'the audit log says in words who did what, and what was refused',
+    },
+    {
+      text: 'nullif(merchant_code, ${EVERY_MERCHANT})',
+      mutation: "nullif(merchant_code, ${EVERY_MERCHANT + '-'})",
+      claim: 'the audit log says in words who did what, and what was refused',
+      control:
+        'the audit log shows nothing of other accounts, and what belongs to none only to who covers all',
+    },
+  ]),
   {
     file: 'src/health/overview.ts',
     text: 'select due_at from transactions as t where t.merchant_code = a.merchant_code and t.due_at',
@@ -206,33 +196,32 @@ export const CONSOLE: readonly Guard[] = [
     claim: 'the health page shows nothing of an account that is not the person’s',
     control: 'the figures of a minute are kept for a day',
   },
-  {
-    file: 'src/console/external.tsx',
-    text: 'external.find((one) => isAboutExternal(row, one) &&',
-    mutation: "external.findLast((one) => (isAboutExternal(row, one) || one.id !== '') &&",
-    test: 'test/console/tasks/discrepancy.test.ts',
-    claim:
-      'a refund made elsewhere that is one of two is decided on the page about it, which names it and does not offer the other',
-    control: 'a refund made elsewhere of another payment is not decided there',
-  },
-  {
-    file: 'src/refunds/external-view.ts',
-    text: 'position(f.request_id in ${text}::text) > 0 desc',
-    mutation: 'position(f.request_id in ${text}::text) < 0 desc',
-    test: 'test/console/tasks/discrepancy.test.ts',
-    claim:
-      'a refund made elsewhere is found first on the page about it, and by its link, however many there are',
-    control: 'a refund made elsewhere of another payment is not decided there',
-  },
-  {
-    file: 'src/refunds/external-view.ts',
-    text: "order by f.id::text = ${id ?? ''} or",
-    mutation: "order by f.id::text || '' = ${`${id}?`} or",
-    test: 'test/console/tasks/discrepancy.test.ts',
-    claim:
-      'a refund made elsewhere is found first on the page about it, and by its link, however many there are',
-    control: 'a refund made elsewhere of another payment is not decided there',
-  },
+  ...guards({ test: 'test/console/tasks/discrepancy.test.ts' }, [
+    {
+      file: 'src/console/external.tsx',
+      text: 'external.find((one) => isAboutExternal(row, one) &&',
+      mutation: "external.findLast((one) => (isAboutExternal(row, one) || one.id !== '') &&",
+      claim:
+        'a refund made elsewhere that is one of two is decided on the page about it, which names it and does not offer the other',
+      control: 'a refund made elsewhere of another payment is not decided there',
+    },
+    {
+      file: 'src/refunds/external-view.ts',
+      text: 'position(f.request_id in ${text}::text) > 0 desc',
+      mutation: 'position(f.request_id in ${text}::text) < 0 desc',
+      claim:
+        'a refund made elsewhere is found first on the page about it, and by its link, however many there are',
+      control: 'a refund made elsewhere of another payment is not decided there',
+    },
+    {
+      file: 'src/refunds/external-view.ts',
+      text: "order by f.id::text = ${id ?? ''} or",
+      mutation: "order by f.id::text || '' = ${`${id}?`} or",
+      claim:
+        'a refund made elsewhere is found first on the page about it, and by its link, however many there are',
+      control: 'a refund made elsewhere of another payment is not decided there',
+    },
+  ]),
   {
     file: 'src/console/search.tsx',
     text: "if (hit.type === 'refund') return refundPagePath",
@@ -241,25 +230,23 @@ export const CONSOLE: readonly Guard[] = [
     claim: 'one hit leads on a refund id, to the page of the refund',
     control: 'one hit leads on a transaction id',
   },
-  {
-    file: 'src/console/kept.ts',
-    text: "open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S)",
-    mutation:
-      "open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S) ?? Notice.safeParse(given).data",
-    test: 'test/console/tasks/refund.test.ts',
-    claim:
-      'a refund that waits for an approval is said to be declined to whoever declined it, on its page, for a minute',
-    control: 'a refund that waits for an approval is declined with a reason',
-  },
-  {
-    file: 'src/console/kept.ts',
-    text: 'const SAID_S = 60\n',
-    mutation: 'const SAID_S = 3600\n',
-    test: 'test/console/tasks/refund.test.ts',
-    claim:
-      'a refund that waits for an approval is said to be declined to whoever declined it, on its page, for a minute',
-    control: 'a refund that waits for an approval is declined with a reason',
-  },
+  ...guards({ file: 'src/console/kept.ts', test: 'test/console/tasks/refund.test.ts' }, [
+    {
+      text: "open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S)",
+      mutation:
+        "open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S) ?? Notice.safeParse(given).data",
+      claim:
+        'a refund that waits for an approval is said to be declined to whoever declined it, on its page, for a minute',
+      control: 'a refund that waits for an approval is declined with a reason',
+    },
+    {
+      text: 'const SAID_S = 60\n',
+      mutation: 'const SAID_S = 3600\n',
+      claim:
+        'a refund that waits for an approval is said to be declined to whoever declined it, on its page, for a minute',
+      control: 'a refund that waits for an approval is declined with a reason',
+    },
+  ]),
   {
     file: 'src/console/layout.tsx',
     text: "{...{ id: 'announcer', class",

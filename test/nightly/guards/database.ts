@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const DATABASE: readonly Guard[] = [
   {
@@ -63,20 +63,18 @@ export const DATABASE: readonly Guard[] = [
     claim: 'a batcher a slow run does not block the next one, and at most four overlap',
     control: 'a batcher is drained when every item added has its result',
   },
-  {
-    file: 'src/db/names.ts',
-    text: '`${number}::bigint # hashtextextended(current_schema(), 0)`',
-    mutation: '`${number}::bigint`',
-    test: 'test/process/cells.test.ts',
-    claim: 'does not wait for PUBLISHING_LOCK of another schema',
-    control: 'refuses the keys of another schema',
-  },
-  {
-    file: 'src/platform/postgres/notify.ts',
-    text: "else current_schema() || '.' || channel end",
-    mutation: 'else channel end',
-    test: 'test/process/cells.test.ts',
-    claim: 'does not wake the listeners of another schema',
-    control: 'refuses the keys of another schema',
-  },
+  ...guards({ test: 'test/process/cells.test.ts', control: 'refuses the keys of another schema' }, [
+    {
+      file: 'src/db/names.ts',
+      text: '`${number}::bigint # hashtextextended(current_schema(), 0)`',
+      mutation: '`${number}::bigint`',
+      claim: 'does not wait for PUBLISHING_LOCK of another schema',
+    },
+    {
+      file: 'src/platform/postgres/notify.ts',
+      text: "else current_schema() || '.' || channel end",
+      mutation: 'else channel end',
+      claim: 'does not wake the listeners of another schema',
+    },
+  ]),
 ]

@@ -1,82 +1,78 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const DECISIONS: readonly Guard[] = [
-  {
-    file: 'src/decisions/outcomes.ts',
-    text: 'if (isIncluded) await',
-    mutation: "if (isIncluded && amount === '') await",
-    test: 'test/plays/review/decided-again.test.ts',
-    claim:
-      'the second word on a refund that came back releases it at once; the refunded amount decides what is left',
-    control:
-      'what a person decided as failed is decided as succeeded by the same one too: that only reserves again',
-  },
-  {
-    file: 'src/decisions/outcomes.ts',
-    text: 'decidedGrowth: measure(payment, locked.drafts)',
-    mutation: 'decidedGrowth: payment.missing ? measure(payment, locked.drafts) : null',
-    test: 'test/plays/evidence/moved-twice.test.ts',
-    claim:
-      'a failed refund whose bytes had left is judged again by growth (b) and not by the growth that the person had before them',
-    control: 'a request id in upper case (l) is that of the refund: its success ends it',
-  },
-  {
-    file: 'src/decisions/outcomes.ts',
-    text: "if (status === 'returned' && outcome === 'returned') await",
-    mutation: "if (status === 'returned' || outcome === 'returned') await",
-    test: 'test/plays/review/decisions.test.ts',
-    claim:
-      'a refund that came back keeps its match until two answers, apart, show the refunded amount lower by it',
-    control: 'a decision against the evidence of growth from before it was sent is none',
-  },
-  {
-    file: 'src/decisions/obstacles.ts',
-    text: '      return findDoubt(beside)',
-    mutation: '      return findDoubt({ ...beside, notified: row.attempts > 0 })',
-    test: 'test/plays/review/cancellation.test.ts',
-    claim:
-      'the cancellation of a refund is 409 also if the hash of that notification was received with other values before',
-    control:
-      'the cancellation of a refund that was sent and is unknown is 409, and names what is possible',
-  },
-  {
-    file: 'src/decisions/obstacles.ts',
-    text: "return grown ? { why: 'grown' } : undefined",
-    mutation: "return grown && notified ? { why: 'grown' } : undefined",
-    test: 'test/plays/approval/own-growth.test.ts',
-    claim:
-      'while growth of the payment may be the refund itself, sent by a row that was lost its cancellation is refused, until a person has confirmed the refund that was inferred from the growth',
-    control:
-      'a refund that nobody approved in time goes to a person while its payment cannot be read',
-  },
-  {
-    file: 'src/decisions/obstacles.ts',
-    text: "if (status === 'returned') return true",
-    mutation: "if (status === 'returned') return outcome !== 'returned'",
-    test: 'test/unit/refunds/review/find-obstacle.test.ts',
-    claim: 'a refund that has ended returned: whoever decided it last is left with []',
-    control:
-      'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
-  },
-  {
-    file: 'src/decisions/obstacles.ts',
-    text: 'if (row.firstSentAt === null && !isDecidedByPerson(row)) return',
-    mutation: "if (row.firstSentAt === '' && !isDecidedByPerson(row)) return",
-    test: 'test/unit/refunds/review/find-obstacle.test.ts',
-    claim: 'a refund that has ended unsent is not decided: it is requested again',
-    control:
-      'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
-  },
-  {
-    file: 'src/decisions/obstacles.ts',
-    text: "findWait('too_early_alone', row.sinceResolvedMs ?? waitMs, waitMs)",
-    mutation: "findWait('too_early_alone', waitMs, waitMs)",
-    test: 'test/unit/refunds/review/find-obstacle.test.ts',
-    claim:
-      'a refund that has ended failed, by a person: whoever decided it last is left with ["succeeded"]',
-    control:
-      'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
-  },
+  ...guards({ file: 'src/decisions/outcomes.ts' }, [
+    {
+      text: 'if (isIncluded) await',
+      mutation: "if (isIncluded && amount === '') await",
+      test: 'test/plays/review/decided-again.test.ts',
+      claim:
+        'the second word on a refund that came back releases it at once; the refunded amount decides what is left',
+      control:
+        'what a person decided as failed is decided as succeeded by the same one too: that only reserves again',
+    },
+    {
+      text: 'decidedGrowth: measure(payment, locked.drafts)',
+      mutation: 'decidedGrowth: payment.missing ? measure(payment, locked.drafts) : null',
+      test: 'test/plays/evidence/moved-twice.test.ts',
+      claim:
+        'a failed refund whose bytes had left is judged again by growth (b) and not by the growth that the person had before them',
+      control: 'a request id in upper case (l) is that of the refund: its success ends it',
+    },
+    {
+      text: "if (status === 'returned' && outcome === 'returned') await",
+      mutation: "if (status === 'returned' || outcome === 'returned') await",
+      test: 'test/plays/review/decisions.test.ts',
+      claim:
+        'a refund that came back keeps its match until two answers, apart, show the refunded amount lower by it',
+      control: 'a decision against the evidence of growth from before it was sent is none',
+    },
+  ]),
+  ...guards({ file: 'src/decisions/obstacles.ts' }, [
+    {
+      text: '      return findDoubt(beside)',
+      mutation: '      return findDoubt({ ...beside, notified: row.attempts > 0 })',
+      test: 'test/plays/review/cancellation.test.ts',
+      claim:
+        'the cancellation of a refund is 409 also if the hash of that notification was received with other values before',
+      control:
+        'the cancellation of a refund that was sent and is unknown is 409, and names what is possible',
+    },
+    {
+      text: "return grown ? { why: 'grown' } : undefined",
+      mutation: "return grown && notified ? { why: 'grown' } : undefined",
+      test: 'test/plays/approval/own-growth.test.ts',
+      claim:
+        'while growth of the payment may be the refund itself, sent by a row that was lost its cancellation is refused, until a person has confirmed the refund that was inferred from the growth',
+      control:
+        'a refund that nobody approved in time goes to a person while its payment cannot be read',
+    },
+    {
+      text: "if (status === 'returned') return true",
+      mutation: "if (status === 'returned') return outcome !== 'returned'",
+      test: 'test/unit/refunds/review/find-obstacle.test.ts',
+      claim: 'a refund that has ended returned: whoever decided it last is left with []',
+      control:
+        'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
+    },
+    {
+      text: 'if (row.firstSentAt === null && !isDecidedByPerson(row)) return',
+      mutation: "if (row.firstSentAt === '' && !isDecidedByPerson(row)) return",
+      test: 'test/unit/refunds/review/find-obstacle.test.ts',
+      claim: 'a refund that has ended unsent is not decided: it is requested again',
+      control:
+        'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
+    },
+    {
+      text: "findWait('too_early_alone', row.sinceResolvedMs ?? waitMs, waitMs)",
+      mutation: "findWait('too_early_alone', waitMs, waitMs)",
+      test: 'test/unit/refunds/review/find-obstacle.test.ts',
+      claim:
+        'a refund that has ended failed, by a person: whoever decided it last is left with ["succeeded"]',
+      control:
+        'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
+    },
+  ]),
   {
     file: 'src/decisions/outcomes.ts',
     text: 'if (contrary.length > 0 && !request.againstEvidence) {',

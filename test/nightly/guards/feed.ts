@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const FEED: readonly Guard[] = [
   {
@@ -45,33 +45,29 @@ export const FEED: readonly Guard[] = [
     claim: 'a page holds at most `limit` events, oldest first, and its cursor leads to the next',
     control: '/v1/events refuses types in types=payment.deleted',
   },
-  {
-    file: 'src/feed/read-feed.ts',
-    text: '  if (merchantCode === undefined) return undefined\n',
-    mutation: '  if (merchantCode === undefined) return [EVERY_MERCHANT]\n',
-    test: 'test/api/feed/read.test.ts',
-    claim:
-      'a key of every account misses no event of an account that another process was started with, whichever process it asks',
-    control:
-      'a key of every account gets the events of no account, unless it names one; a key of named accounts never does',
-  },
-  {
-    file: 'src/feed/read-feed.ts',
-    text: '  if (after !== undefined && after < removed) {',
-    mutation: '  if (after !== undefined && after < 0 * removed) {',
-    test: 'test/api/feed/read.test.ts',
-    claim:
-      'an event older than RETENTION_DAYS is deleted from the beginning of the feed, and a cursor before it expires',
-    control: '/v1/events/stream refuses cursor in cursor=1',
-  },
-  {
-    file: 'src/feed/read-feed.ts',
-    text: '  if (after !== undefined && after > head) {',
-    mutation: '  if (after !== undefined && after > head + 1e15) {',
-    test: 'test/api/feed/read.test.ts',
-    claim: '/v1/events refuses a cursor beyond its end: an empty page would hide what it skips',
-    control: 'an empty feed returns a cursor that leads to the first event',
-  },
+  ...guards({ file: 'src/feed/read-feed.ts', test: 'test/api/feed/read.test.ts' }, [
+    {
+      text: '  if (merchantCode === undefined) return undefined\n',
+      mutation: '  if (merchantCode === undefined) return [EVERY_MERCHANT]\n',
+      claim:
+        'a key of every account misses no event of an account that another process was started with, whichever process it asks',
+      control:
+        'a key of every account gets the events of no account, unless it names one; a key of named accounts never does',
+    },
+    {
+      text: '  if (after !== undefined && after < removed) {',
+      mutation: '  if (after !== undefined && after < 0 * removed) {',
+      claim:
+        'an event older than RETENTION_DAYS is deleted from the beginning of the feed, and a cursor before it expires',
+      control: '/v1/events/stream refuses cursor in cursor=1',
+    },
+    {
+      text: '  if (after !== undefined && after > head) {',
+      mutation: '  if (after !== undefined && after > head + 1e15) {',
+      claim: '/v1/events refuses a cursor beyond its end: an empty page would hide what it skips',
+      control: 'an empty feed returns a cursor that leads to the first event',
+    },
+  ]),
   {
     file: 'src/feed/routes.ts',
     text: "...withScope('payments:read') }",
@@ -80,26 +76,24 @@ export const FEED: readonly Guard[] = [
     claim: 'GET /v1/events is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
-  {
-    file: 'src/feed/publish-events.ts',
-    text: 'select count(pg_advisory_xact_lock(${sql.unsafe(PUBLISHING_LOCK)})) as taken',
-    mutation: 'select count(${sql.unsafe(PUBLISHING_LOCK)}) as taken',
-    test: 'test/races/feed-order.test.ts',
-    claim:
-      'a publisher waits for one that has numbered an event and not committed: no later position becomes visible first',
-    control:
-      'an event whose commit ends late reaches a reader that is ahead, once; a reader by order of recording would never see it',
-  },
-  {
-    file: 'src/feed/publish-events.ts',
-    text: '      delete from event_outbox\n      where id in (select id from event_outbox order by id limit',
-    mutation:
-      '      delete from event_outbox\n      where id in (select id from event_outbox order by id desc limit',
-    test: 'test/races/feed-order.test.ts',
-    claim:
-      'a publisher waits for one that has numbered an event and not committed: no later position becomes visible first',
-    control: 'an event whose commit ends late blocks no other commit, no publisher and no reader',
-  },
+  ...guards({ file: 'src/feed/publish-events.ts', test: 'test/races/feed-order.test.ts' }, [
+    {
+      text: 'select count(pg_advisory_xact_lock(${sql.unsafe(PUBLISHING_LOCK)})) as taken',
+      mutation: 'select count(${sql.unsafe(PUBLISHING_LOCK)}) as taken',
+      claim:
+        'a publisher waits for one that has numbered an event and not committed: no later position becomes visible first',
+      control:
+        'an event whose commit ends late reaches a reader that is ahead, once; a reader by order of recording would never see it',
+    },
+    {
+      text: '      delete from event_outbox\n      where id in (select id from event_outbox order by id limit',
+      mutation:
+        '      delete from event_outbox\n      where id in (select id from event_outbox order by id desc limit',
+      claim:
+        'a publisher waits for one that has numbered an event and not committed: no later position becomes visible first',
+      control: 'an event whose commit ends late blocks no other commit, no publisher and no reader',
+    },
+  ]),
   {
     file: 'src/feed/read-feed.ts',
     text: 'events.length === limit ? events.at(-1)?.id : undefined',

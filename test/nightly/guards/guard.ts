@@ -19,3 +19,14 @@ export const Guard = z.strictObject({
   control: z.string(),
 })
 export type Guard = z.infer<typeof Guard>
+
+/**
+ * Rows that share members: these stand in front of them, once.
+ * @param rows what differs
+ */
+export function guards<K extends keyof Guard>(
+  shared: Pick<Guard, K>,
+  rows: readonly Omit<Guard, K>[],
+): Guard[] {
+  return rows.map((row) => Guard.parse({ ...shared, ...row }))
+}

@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const IDEMPOTENCY: readonly Guard[] = [
   {
@@ -9,42 +9,40 @@ export const IDEMPOTENCY: readonly Guard[] = [
     claim: 'at its limits the name __proto__ is refused, with the name of the field',
     control: 'at its limits a nested object is refused, with the name of the field',
   },
-  {
-    file: 'src/refunds/idempotency.ts',
-    text: ".join('\\0'))",
-    mutation: ".join(''))",
-    test: 'test/plays/evidence/lost-rows.test.ts',
-    claim: 'the request id of a refund follows from merchant and key, as in the known answer',
-    control:
-      'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
-  },
-  {
-    file: 'src/refunds/idempotency.ts',
-    text: "if (checked === 'same') return",
-    mutation: "if (checked !== 'unknown') return",
-    test: 'test/api/refunds/request/idempotency.test.ts',
-    claim: "the same key again with another receiver's number is refused",
-    control: 'the same key again is case-sensitive',
-  },
-  {
-    file: 'src/refunds/idempotency.ts',
-    text: "text : quoted.replace(/\\\\([\"\\\\])/g, '$1')",
-    mutation: 'text : text',
-    test: 'test/api/refunds/request/idempotency.test.ts',
-    claim:
-      'the same key again is the same with and without the quotes of a structured-field string',
-    control: 'the same key again is case-sensitive',
-  },
-  {
-    file: 'src/refunds/idempotency.ts',
-    text: "params.paymentId : ['surplus', params.transactionId]",
-    mutation: 'params.paymentId : params.transactionId',
-    test: 'test/unit/refunds/request/idempotency.test.ts',
-    claim:
-      'what an idempotency key stands for is another request for the surplus of a transaction than for a payment of the same id',
-    control:
-      'what an idempotency key stands for is the same request, however its amount is written',
-  },
+  ...guards({ file: 'src/refunds/idempotency.ts' }, [
+    {
+      text: ".join('\\0'))",
+      mutation: ".join(''))",
+      test: 'test/plays/evidence/lost-rows.test.ts',
+      claim: 'the request id of a refund follows from merchant and key, as in the known answer',
+      control:
+        'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
+    },
+    {
+      text: "if (checked === 'same') return",
+      mutation: "if (checked !== 'unknown') return",
+      test: 'test/api/refunds/request/idempotency.test.ts',
+      claim: "the same key again with another receiver's number is refused",
+      control: 'the same key again is case-sensitive',
+    },
+    {
+      text: "text : quoted.replace(/\\\\([\"\\\\])/g, '$1')",
+      mutation: 'text : text',
+      test: 'test/api/refunds/request/idempotency.test.ts',
+      claim:
+        'the same key again is the same with and without the quotes of a structured-field string',
+      control: 'the same key again is case-sensitive',
+    },
+    {
+      text: "params.paymentId : ['surplus', params.transactionId]",
+      mutation: 'params.paymentId : params.transactionId',
+      test: 'test/unit/refunds/request/idempotency.test.ts',
+      claim:
+        'what an idempotency key stands for is another request for the surplus of a transaction than for a payment of the same id',
+      control:
+        'what an idempotency key stands for is the same request, however its amount is written',
+    },
+  ]),
   {
     file: 'src/refunds/request.ts',
     text: 'if (!isNew || !isRefusal(error)) throw error',

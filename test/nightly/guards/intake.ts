@@ -1,62 +1,59 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const INTAKE: readonly Guard[] = [
-  {
-    file: 'src/ipn/receive.ts',
-    text: 'const MAX_BODY_BYTES = 64 * 1024',
-    mutation: 'const MAX_BODY_BYTES = 64 * 1024 + 1',
-    test: 'test/api/ipn/http.test.ts',
-    claim: 'size one byte more, with a length is 413 and not stored',
-    control: 'formats application/vnd.gateway+json is JSON',
-  },
-  {
-    file: 'src/ipn/receive.ts',
-    text: "methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST'],",
-    mutation: "methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST', 'GET'].slice(0, 2),",
-    test: 'test/api/ipn/http.test.ts',
-    claim: 'methods PATCH is 405 with Allow: POST',
-    control: 'methods switched on, GET takes the query string, and HEAD and PUT are still refused',
-  },
-  {
-    file: 'src/ipn/receive.ts',
-    text: "return badMs > 0 ? refuse('throttled'",
-    mutation: "return badMs < 0 ? refuse('throttled'",
-    test: 'test/api/ipn/abuse.test.ts',
-    claim:
-      'bad signatures of one address are answered 429 with Retry-After beyond the limit, and a good one is still accepted',
-    control:
-      'refusals are logged once a second per verdict, with the sender and the number of suppressed lines',
-  },
-  {
-    file: 'src/ipn/receive.ts',
-    text: "new Set(['malformed', 'bad_signature'])",
-    mutation: "new Set(['bad_signature'])",
-    test: 'test/api/ipn/refusal-limits.test.ts',
-    claim:
-      'a network whose share is used up counts malformed bodies of 5,300 members as bad: after thirty they are 429, and others are served',
-    control:
-      'so many malformed or wrongly signed ones of a network are told to wait, and no others',
-  },
-  {
-    file: 'src/ipn/refusal-limits.ts',
-    text: 'const MAX_CHARGE_MS = 5\n',
-    mutation: 'const MAX_CHARGE_MS = 500\n',
-    test: 'test/api/ipn/refusal-limits.test.ts',
-    claim:
-      'the CPU time of refused notifications of one notification is some 5 ms: a pause of the process is not charged',
-    control:
-      'so many malformed or wrongly signed ones of a network are told to wait, and no others',
-  },
-  {
-    file: 'src/ipn/refusal-limits.ts',
-    text: '      spent.charge(network, CPU, ms)\n',
-    mutation: '      spent.charge(network, CPU, ms / 10)\n',
-    test: 'test/api/ipn/refusal-limits.test.ts',
-    claim:
-      'the CPU time of refused notifications is 0.2 s of a network at once, and a tenth of the time after that',
-    control:
-      'so many malformed or wrongly signed ones of a network are told to wait, and no others',
-  },
+  ...guards({ file: 'src/ipn/receive.ts' }, [
+    {
+      text: 'const MAX_BODY_BYTES = 64 * 1024',
+      mutation: 'const MAX_BODY_BYTES = 64 * 1024 + 1',
+      test: 'test/api/ipn/http.test.ts',
+      claim: 'size one byte more, with a length is 413 and not stored',
+      control: 'formats application/vnd.gateway+json is JSON',
+    },
+    {
+      text: "methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST'],",
+      mutation: "methods: IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST', 'GET'].slice(0, 2),",
+      test: 'test/api/ipn/http.test.ts',
+      claim: 'methods PATCH is 405 with Allow: POST',
+      control:
+        'methods switched on, GET takes the query string, and HEAD and PUT are still refused',
+    },
+    {
+      text: "return badMs > 0 ? refuse('throttled'",
+      mutation: "return badMs < 0 ? refuse('throttled'",
+      test: 'test/api/ipn/abuse.test.ts',
+      claim:
+        'bad signatures of one address are answered 429 with Retry-After beyond the limit, and a good one is still accepted',
+      control:
+        'refusals are logged once a second per verdict, with the sender and the number of suppressed lines',
+    },
+    {
+      text: "new Set(['malformed', 'bad_signature'])",
+      mutation: "new Set(['bad_signature'])",
+      test: 'test/api/ipn/refusal-limits.test.ts',
+      claim:
+        'a network whose share is used up counts malformed bodies of 5,300 members as bad: after thirty they are 429, and others are served',
+      control:
+        'so many malformed or wrongly signed ones of a network are told to wait, and no others',
+    },
+  ]),
+  ...guards({ file: 'src/ipn/refusal-limits.ts', test: 'test/api/ipn/refusal-limits.test.ts' }, [
+    {
+      text: 'const MAX_CHARGE_MS = 5\n',
+      mutation: 'const MAX_CHARGE_MS = 500\n',
+      claim:
+        'the CPU time of refused notifications of one notification is some 5 ms: a pause of the process is not charged',
+      control:
+        'so many malformed or wrongly signed ones of a network are told to wait, and no others',
+    },
+    {
+      text: '      spent.charge(network, CPU, ms)\n',
+      mutation: '      spent.charge(network, CPU, ms / 10)\n',
+      claim:
+        'the CPU time of refused notifications is 0.2 s of a network at once, and a tenth of the time after that',
+      control:
+        'so many malformed or wrongly signed ones of a network are told to wait, and no others',
+    },
+  ]),
   {
     file: 'src/ipn/refusal-limits.ts',
     text: 'const BAD: Rate = { perMinute: 30, burst: 30 }',

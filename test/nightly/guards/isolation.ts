@@ -1,31 +1,30 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const ISOLATION: readonly Guard[] = [
-  {
-    file: 'src/discrepancies/routes.ts',
-    text: "  ...withScope('ops'),",
-    mutation: "  ...withScope('payments:read'),",
-    test: 'test/api/every-route.test.ts',
-    claim: 'GET /v1/discrepancies is refused to a key that has every scope but its own',
-    control: 'GET /v1/search refuses a parameter that it does not know, by its name',
-  },
-  {
-    file: 'src/payments/find-payments.ts',
-    text: '  const keys = merchants.map((merchantCode) => ({ merchantCode, paymentId }))',
-    mutation:
-      "  const keys = ['UFLIYL', 'OTHER1', 'A', 'B', ...merchants].map((merchantCode) => ({ merchantCode, paymentId }))",
-    test: 'test/api/every-route.test.ts',
-    claim: 'GET /v1/payments/:paymentId a key for one account finds nothing of the other',
-    control: 'GET /v1/search refuses a parameter that it does not know, by its name',
-  },
-  {
-    file: 'src/payments/routes.ts',
-    text: "...withScope('payments:read') }",
-    mutation: "...withScope('cards:read') }",
-    test: 'test/api/every-route.test.ts',
-    claim: 'GET /v1/payments is refused to a key that has every scope but its own',
-    control: 'GET /v1/search refuses a parameter that it does not know, by its name',
-  },
+  ...guards({ test: 'test/api/every-route.test.ts' }, [
+    {
+      file: 'src/discrepancies/routes.ts',
+      text: "  ...withScope('ops'),",
+      mutation: "  ...withScope('payments:read'),",
+      claim: 'GET /v1/discrepancies is refused to a key that has every scope but its own',
+      control: 'GET /v1/search refuses a parameter that it does not know, by its name',
+    },
+    {
+      file: 'src/payments/find-payments.ts',
+      text: '  const keys = merchants.map((merchantCode) => ({ merchantCode, paymentId }))',
+      mutation:
+        "  const keys = ['UFLIYL', 'OTHER1', 'A', 'B', ...merchants].map((merchantCode) => ({ merchantCode, paymentId }))",
+      claim: 'GET /v1/payments/:paymentId a key for one account finds nothing of the other',
+      control: 'GET /v1/search refuses a parameter that it does not know, by its name',
+    },
+    {
+      file: 'src/payments/routes.ts',
+      text: "...withScope('payments:read') }",
+      mutation: "...withScope('cards:read') }",
+      claim: 'GET /v1/payments is refused to a key that has every scope but its own',
+      control: 'GET /v1/search refuses a parameter that it does not know, by its name',
+    },
+  ]),
   {
     file: 'src/decisions/unit-of-work.ts',
     text: 'where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`',
@@ -59,30 +58,26 @@ export const ISOLATION: readonly Guard[] = [
     claim: 'POST /v1/discrepancies/:id/note is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
-  {
-    file: 'src/search.ts',
-    text: '      from ${table} where merchant_code = account and ${name} >= ${from} ${until}',
-    mutation: "      from ${table} where account <> '' and ${name} >= ${from} ${until}",
-    test: 'test/api/search/search.test.ts',
-    claim: 'nobody finds objects of another account',
-    control: 'nobody finds a transaction that the gateway does not know yet',
-  },
-  {
-    file: 'src/search.ts',
-    text: "type !== 'refund' || withRefunds",
-    mutation: "type !== 'refund' || withRefunds || text !== ''",
-    test: 'test/api/search/search.test.ts',
-    claim: 'nobody finds refunds without refunds:read',
-    control: 'nobody finds objects of another account',
-  },
-  {
-    file: 'src/search.ts',
-    text: "  ...withScope('payments:read'),",
-    mutation: "  ...{ ...withScope('payments:read'), middleware: [] },",
-    test: 'test/api/search/search.test.ts',
-    claim: 'nobody finds anything without a text, a scope or a key',
-    control: 'an object is found by an order id, the exact one first',
-  },
+  ...guards({ file: 'src/search.ts', test: 'test/api/search/search.test.ts' }, [
+    {
+      text: '      from ${table} where merchant_code = account and ${name} >= ${from} ${until}',
+      mutation: "      from ${table} where account <> '' and ${name} >= ${from} ${until}",
+      claim: 'nobody finds objects of another account',
+      control: 'nobody finds a transaction that the gateway does not know yet',
+    },
+    {
+      text: "type !== 'refund' || withRefunds",
+      mutation: "type !== 'refund' || withRefunds || text !== ''",
+      claim: 'nobody finds refunds without refunds:read',
+      control: 'nobody finds objects of another account',
+    },
+    {
+      text: "  ...withScope('payments:read'),",
+      mutation: "  ...{ ...withScope('payments:read'), middleware: [] },",
+      claim: 'nobody finds anything without a text, a scope or a key',
+      control: 'an object is found by an order id, the exact one first',
+    },
+  ]),
   {
     file: 'src/errors.ts',
     text: '  if (second === undefined) return first',

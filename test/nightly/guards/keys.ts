@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const KEYS: readonly Guard[] = [
   {
@@ -30,26 +30,24 @@ export const KEYS: readonly Guard[] = [
     control:
       'a key is created with scopes, account, caps, rate and expiry, shown once, and only its hash is stored',
   },
-  {
-    file: 'src/access/key-changes.ts',
-    text: 'set expires_at = least(expires_at, now() + ${graceS}',
-    mutation: 'set expires_at = (now() + ${graceS}',
-    test: 'test/api/access/keys.test.ts',
-    claim:
-      'the successor has the same permissions and lifetime; the old key never lives longer than before',
-    control:
-      'two concurrent rotations of one key: one creates the successor, the other gets its id',
-  },
-  {
-    file: 'src/access/key-changes.ts',
-    text: '    select ${tx.unsafe(INHERITED)}, ${randomUUID()}',
-    mutation:
-      "    select ${tx.unsafe(INHERITED.replace('chain_id', 'gen_random_uuid()'))}, ${randomUUID()}",
-    test: 'test/api/access/keys.test.ts',
-    claim: 'rotation does not reset the daily cap: old and new key share the total',
-    control:
-      'two concurrent rotations of one key: one creates the successor, the other gets its id',
-  },
+  ...guards({ file: 'src/access/key-changes.ts', test: 'test/api/access/keys.test.ts' }, [
+    {
+      text: 'set expires_at = least(expires_at, now() + ${graceS}',
+      mutation: 'set expires_at = (now() + ${graceS}',
+      claim:
+        'the successor has the same permissions and lifetime; the old key never lives longer than before',
+      control:
+        'two concurrent rotations of one key: one creates the successor, the other gets its id',
+    },
+    {
+      text: '    select ${tx.unsafe(INHERITED)}, ${randomUUID()}',
+      mutation:
+        "    select ${tx.unsafe(INHERITED.replace('chain_id', 'gen_random_uuid()'))}, ${randomUUID()}",
+      claim: 'rotation does not reset the daily cap: old and new key share the total',
+      control:
+        'two concurrent rotations of one key: one creates the successor, the other gets its id',
+    },
+  ]),
   {
     file: 'src/access/key-changes.ts',
     text: 'set ended_at = now() where id = ${id} and ended_at is null`',
@@ -68,41 +66,37 @@ export const KEYS: readonly Guard[] = [
       'a key bound to networks is refused from others, behind a proxy or not, with an entry in the audit log',
     control: 'rotated without grace, the old key ends at once',
   },
-  {
-    file: 'src/access/keys.ts',
-    text: '    entries.delete(hash)\n    if (key)',
-    mutation: '    if (key)',
-    test: 'test/api/access/key-cache.test.ts',
-    claim: "the result of a write's lookup replaces the cached one for later reads",
-    control: 'an unknown key is looked up each time',
-  },
-  {
-    file: 'src/access/keys.ts',
-    text: 'return cached && now() - cached.fetchedAt < CACHE_TTL_MS ? cached.key',
-    mutation: 'return cached && cached.fetchedAt < CACHE_TTL_MS + now() ? cached.key',
-    test: 'test/api/access/key-cache.test.ts',
-    claim:
-      'a revoked key stays cached for a second at most, for reads only, and is evicted once the database lacks it',
-    control: 'an unknown key is looked up each time',
-  },
-  {
-    file: 'src/access/keys.ts',
-    text: '`(k.ended_at is null and (k.expires_at is null or k.expires_at > clock_timestamp()))`',
-    mutation: '`(k.expires_at is null or k.expires_at > clock_timestamp())`',
-    test: 'test/api/access/authenticate.test.ts',
-    claim:
-      'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
-    control: 'without a valid key the scheme is case-insensitive',
-  },
-  {
-    file: 'src/access/keys.ts',
-    text: '`(k.ended_at is null and (k.expires_at is null or k.expires_at > clock_timestamp()))`',
-    mutation: '`k.ended_at is null`',
-    test: 'test/api/access/authenticate.test.ts',
-    claim:
-      'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
-    control: 'without a valid key the scheme is case-insensitive',
-  },
+  ...guards({ file: 'src/access/keys.ts', test: 'test/api/access/key-cache.test.ts' }, [
+    {
+      text: '    entries.delete(hash)\n    if (key)',
+      mutation: '    if (key)',
+      claim: "the result of a write's lookup replaces the cached one for later reads",
+      control: 'an unknown key is looked up each time',
+    },
+    {
+      text: 'return cached && now() - cached.fetchedAt < CACHE_TTL_MS ? cached.key',
+      mutation: 'return cached && cached.fetchedAt < CACHE_TTL_MS + now() ? cached.key',
+      claim:
+        'a revoked key stays cached for a second at most, for reads only, and is evicted once the database lacks it',
+      control: 'an unknown key is looked up each time',
+    },
+  ]),
+  ...guards({ file: 'src/access/keys.ts', test: 'test/api/access/authenticate.test.ts' }, [
+    {
+      text: '`(k.ended_at is null and (k.expires_at is null or k.expires_at > clock_timestamp()))`',
+      mutation: '`(k.expires_at is null or k.expires_at > clock_timestamp())`',
+      claim:
+        'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
+      control: 'without a valid key the scheme is case-insensitive',
+    },
+    {
+      text: '`(k.ended_at is null and (k.expires_at is null or k.expires_at > clock_timestamp()))`',
+      mutation: '`k.ended_at is null`',
+      claim:
+        'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
+      control: 'without a valid key the scheme is case-insensitive',
+    },
+  ]),
   {
     file: 'src/access/setting-keys.ts',
     text: 'if (key?.isOther) {',
@@ -131,76 +125,69 @@ export const KEYS: readonly Guard[] = [
     control:
       'another API_KEY than at the last start ends its predecessor at once without a grace period',
   },
-  {
-    file: 'src/access/setting-keys.ts',
-    text: 'where k.id = live.id and k.ended_at is null',
-    mutation: 'where k.id = live.id',
-    test: 'test/api/access/first-key.test.ts',
-    claim:
-      'another API_KEY than at the last start leaves alone a predecessor that is revoked meanwhile',
-    control:
-      'another API_KEY than at the last start ends its predecessor at once without a grace period',
-  },
-  {
-    file: 'src/access/setting-keys.ts',
-    text: '(k.scopes <> excluded.scopes or k.expires_at is not null)',
-    mutation: '(k.scopes <> excluded.scopes or true)',
-    test: 'test/api/access/first-key.test.ts',
-    claim:
-      'another API_KEY than at the last start is an entry of the audit log when it is stored or set again, and none while it stays',
-    control:
-      'another API_KEY than at the last start ends its predecessor at once without a grace period',
-  },
-  {
-    file: 'src/access/setting-keys.ts',
-    text: '      await recordEntry(tx, log, actor, write)\n',
-    mutation: "      if (text === '') await recordEntry(tx, log, actor, write)\n",
-    test: 'test/api/access/first-key.test.ts',
-    claim:
-      'another API_KEY than at the last start is an entry of the audit log when it is stored or set again, and none while it stays',
-    control:
-      'another API_KEY than at the last start ends its predecessor at once without a grace period',
-  },
-  {
-    file: 'src/access/audit.ts',
-    text: '  if (actor.id !== null) await lockActor(tx, actor)\n',
-    mutation: "  if (actor.id === '') await lockActor(tx, actor)\n",
-    test: 'test/api/access/at-once.test.ts',
-    claim: 'an approval that waits for a lock is refused when its role is taken away',
-    control: 'a refund request that waits for a lock is taken when nothing changes',
-  },
-  {
-    file: 'src/refunds/request-facts.ts',
-    text: '    lockActor(tx, access),',
-    mutation: "    key.refundId === '' && lockActor(tx, access),",
-    test: 'test/api/access/at-once.test.ts',
-    claim: 'a refund request that waits for a lock is refused when its key is revoked',
-    control: 'a refund request that waits for a lock is taken when nothing changes',
-  },
-  {
-    file: 'src/access/authenticate.ts',
-    text: '      if (loss) throw loss\n',
-    mutation: "      if (loss && text === '') throw loss\n",
-    test: 'test/api/access/at-once.test.ts',
-    claim: 'a long poll is refused when its key is revoked',
-    control: 'a refund request that waits for a lock is taken when nothing changes',
-  },
-  {
-    file: 'src/access/authenticate.ts',
-    text: 'return LONG_POLLS.includes(route) && Number(',
-    mutation: "return route !== '' && LONG_POLLS.length > 0 && Number(",
-    test: 'test/api/access/key-limits.test.ts',
-    claim: 'only a request that is held open counts among those that wait',
-    control: 'a key without a rate of its own has the default one',
-  },
-  {
-    file: 'src/access/authenticate.ts',
-    text: "Number(c.req.query('wait')) > 0",
-    mutation: "Number(c.req.query('wait')) >= 0",
-    test: 'test/api/access/key-limits.test.ts',
-    claim: 'only a request that is held open counts among those that wait',
-    control: 'a key without a rate of its own has the default one',
-  },
+  ...guards({ file: 'src/access/setting-keys.ts', test: 'test/api/access/first-key.test.ts' }, [
+    {
+      text: 'where k.id = live.id and k.ended_at is null',
+      mutation: 'where k.id = live.id',
+      claim:
+        'another API_KEY than at the last start leaves alone a predecessor that is revoked meanwhile',
+      control:
+        'another API_KEY than at the last start ends its predecessor at once without a grace period',
+    },
+    {
+      text: '(k.scopes <> excluded.scopes or k.expires_at is not null)',
+      mutation: '(k.scopes <> excluded.scopes or true)',
+      claim:
+        'another API_KEY than at the last start is an entry of the audit log when it is stored or set again, and none while it stays',
+      control:
+        'another API_KEY than at the last start ends its predecessor at once without a grace period',
+    },
+    {
+      text: '      await recordEntry(tx, log, actor, write)\n',
+      mutation: "      if (text === '') await recordEntry(tx, log, actor, write)\n",
+      claim:
+        'another API_KEY than at the last start is an entry of the audit log when it is stored or set again, and none while it stays',
+      control:
+        'another API_KEY than at the last start ends its predecessor at once without a grace period',
+    },
+  ]),
+  ...guards({ test: 'test/api/access/at-once.test.ts' }, [
+    {
+      file: 'src/access/audit.ts',
+      text: '  if (actor.id !== null) await lockActor(tx, actor)\n',
+      mutation: "  if (actor.id === '') await lockActor(tx, actor)\n",
+      claim: 'an approval that waits for a lock is refused when its role is taken away',
+      control: 'a refund request that waits for a lock is taken when nothing changes',
+    },
+    {
+      file: 'src/refunds/request-facts.ts',
+      text: '    lockActor(tx, access),',
+      mutation: "    key.refundId === '' && lockActor(tx, access),",
+      claim: 'a refund request that waits for a lock is refused when its key is revoked',
+      control: 'a refund request that waits for a lock is taken when nothing changes',
+    },
+    {
+      file: 'src/access/authenticate.ts',
+      text: '      if (loss) throw loss\n',
+      mutation: "      if (loss && text === '') throw loss\n",
+      claim: 'a long poll is refused when its key is revoked',
+      control: 'a refund request that waits for a lock is taken when nothing changes',
+    },
+  ]),
+  ...guards({ file: 'src/access/authenticate.ts', test: 'test/api/access/key-limits.test.ts' }, [
+    {
+      text: 'return LONG_POLLS.includes(route) && Number(',
+      mutation: "return route !== '' && LONG_POLLS.length > 0 && Number(",
+      claim: 'only a request that is held open counts among those that wait',
+      control: 'a key without a rate of its own has the default one',
+    },
+    {
+      text: "Number(c.req.query('wait')) > 0",
+      mutation: "Number(c.req.query('wait')) >= 0",
+      claim: 'only a request that is held open counts among those that wait',
+      control: 'a key without a rate of its own has the default one',
+    },
+  ]),
   {
     file: 'src/feed/open-stream.ts',
     text: '      if (await isCut()) return false\n',
@@ -219,40 +206,35 @@ export const KEYS: readonly Guard[] = [
     control:
       'past the routes, the database refuses a refund without the principal who requested it',
   },
-  {
-    file: 'src/access/principal.ts',
-    text: '.find((one) => !granted.includes(one))',
-    mutation: '.find((one) => !granted.includes(one) && granted.length === 0)',
-    test: 'test/api/access/at-once.test.ts',
-    claim: 'a refund request that waits for a lock is refused when its key loses the scope',
-    control: 'a refund request that waits for a lock is taken when nothing changes',
-  },
-  {
-    file: 'src/access/principal.ts',
-    text: ' || !access.merchants.every(covers)) {',
-    mutation: ' || (!access.merchants.every(covers) && now.merchants.length === 0)) {',
-    test: 'test/api/access/at-once.test.ts',
-    claim: 'a refund request that waits for a lock is refused when its key of one account loses it',
-    control: 'a refund request that waits for a lock is taken when nothing changes',
-  },
-  {
-    file: 'src/access/principal.ts',
-    text: 'if ((access.coversAll && !coversAll) || ',
-    mutation: "if ((access.coversAll && !coversAll && access.id === '') || ",
-    test: 'test/api/access/at-once.test.ts',
-    claim:
-      'a refund request that waits for a lock is refused when its key has no more than the accounts of today',
-    control: 'a refund request that waits for a lock is taken when nothing changes',
-  },
-  {
-    file: 'src/access/principal.ts',
-    text: 'const isOver = access.sessionId !== undefined && !(await lockSession(tx, access.sessionId))',
-    mutation:
-      "const isOver = access.sessionId === '' && !(await lockSession(tx, access.sessionId))",
-    test: 'test/api/access/at-once.test.ts',
-    claim: 'an approval that waits for a lock is refused when its session is ended',
-    control: 'an approval that waits for a lock is refused when its role is taken away',
-  },
+  ...guards({ file: 'src/access/principal.ts', test: 'test/api/access/at-once.test.ts' }, [
+    {
+      text: '.find((one) => !granted.includes(one))',
+      mutation: '.find((one) => !granted.includes(one) && granted.length === 0)',
+      claim: 'a refund request that waits for a lock is refused when its key loses the scope',
+      control: 'a refund request that waits for a lock is taken when nothing changes',
+    },
+    {
+      text: ' || !access.merchants.every(covers)) {',
+      mutation: ' || (!access.merchants.every(covers) && now.merchants.length === 0)) {',
+      claim:
+        'a refund request that waits for a lock is refused when its key of one account loses it',
+      control: 'a refund request that waits for a lock is taken when nothing changes',
+    },
+    {
+      text: 'if ((access.coversAll && !coversAll) || ',
+      mutation: "if ((access.coversAll && !coversAll && access.id === '') || ",
+      claim:
+        'a refund request that waits for a lock is refused when its key has no more than the accounts of today',
+      control: 'a refund request that waits for a lock is taken when nothing changes',
+    },
+    {
+      text: 'const isOver = access.sessionId !== undefined && !(await lockSession(tx, access.sessionId))',
+      mutation:
+        "const isOver = access.sessionId === '' && !(await lockSession(tx, access.sessionId))",
+      claim: 'an approval that waits for a lock is refused when its session is ended',
+      control: 'an approval that waits for a lock is refused when its role is taken away',
+    },
+  ]),
   {
     file: 'src/access/keys.ts',
     text: 'k.expires_at > clock_timestamp()))`',

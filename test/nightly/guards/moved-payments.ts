@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const MOVED_PAYMENTS: readonly Guard[] = [
   {
@@ -39,34 +39,33 @@ export const MOVED_PAYMENTS: readonly Guard[] = [
       'an entry without an id that a person has set aside keeps no payment from being believed gone, and from moving',
     control: 'the answer is stored with every member it had, card numbers masked',
   },
-  {
-    file: 'src/transactions/move-payments.ts',
-    text: 'transaction_id = any(${[...from]}) and missing',
-    mutation: 'transaction_id = any(${[...from]})',
-    test: 'test/api/payments/apply-payments.test.ts',
-    claim:
-      'a payment id that belongs to another transaction stays there, with a discrepancy: the rest of the answer is applied, and both are asked about',
-    control:
-      'a payment id that belongs to another transaction of another merchant is allowed: ids are unique per merchant',
-  },
-  {
-    file: 'src/transactions/move-payments.ts',
-    text: '[refunds, { transactionId, ...NO_NUMBERS }],',
-    mutation: '[refunds, { transactionId: from[0] ?? transactionId, ...NO_NUMBERS }],',
-    test: 'test/api/feed/recorded-events.test.ts',
-    claim: 'a refund has an event when its payment moves with it to another transaction',
-    control: 'a discrepancy has an event when the recheck of a final transaction finds it',
-  },
-  {
-    file: 'src/transactions/move-payments.ts',
-    text: 'moved.map((one) => describeLoss(key, one)),',
-    mutation: 'moved.slice(1).map((one) => describeLoss(key, one)),',
-    test: 'test/api/transactions/moved-payments.test.ts',
-    claim:
-      'a payment that moves to another transaction and moves back is no discrepancy there any more',
-    control:
-      'a transaction whose state is not that of its payments is corrected by a failed answer, too, and told about',
-  },
+  ...guards({ file: 'src/transactions/move-payments.ts' }, [
+    {
+      text: 'transaction_id = any(${[...from]}) and missing',
+      mutation: 'transaction_id = any(${[...from]})',
+      test: 'test/api/payments/apply-payments.test.ts',
+      claim:
+        'a payment id that belongs to another transaction stays there, with a discrepancy: the rest of the answer is applied, and both are asked about',
+      control:
+        'a payment id that belongs to another transaction of another merchant is allowed: ids are unique per merchant',
+    },
+    {
+      text: '[refunds, { transactionId, ...NO_NUMBERS }],',
+      mutation: '[refunds, { transactionId: from[0] ?? transactionId, ...NO_NUMBERS }],',
+      test: 'test/api/feed/recorded-events.test.ts',
+      claim: 'a refund has an event when its payment moves with it to another transaction',
+      control: 'a discrepancy has an event when the recheck of a final transaction finds it',
+    },
+    {
+      text: 'moved.map((one) => describeLoss(key, one)),',
+      mutation: 'moved.slice(1).map((one) => describeLoss(key, one)),',
+      test: 'test/api/transactions/moved-payments.test.ts',
+      claim:
+        'a payment that moves to another transaction and moves back is no discrepancy there any more',
+      control:
+        'a transaction whose state is not that of its payments is corrected by a failed answer, too, and told about',
+    },
+  ]),
   {
     file: 'src/refunds/request.ts',
     text: "early === 'later'\n",

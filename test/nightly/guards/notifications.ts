@@ -1,31 +1,27 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const NOTIFICATIONS: readonly Guard[] = [
-  {
-    file: 'src/gateway/parse-body.ts',
-    text: '    const isJson = tryParse(() => JSON.parse(text)) !== undefined\n',
-    mutation: '    const isJson = tryParse(() => JSON.parse(text)) === tryParse\n',
-    test: 'test/unit/gateway/parse-params.test.ts',
-    claim: '{"a":"1","a":"2"} is refused',
-    control: '{"a":"1","a":"2" is refused',
-  },
-  {
-    file: 'src/gateway/parse-body.ts',
-    text: "  return Object.hasOwn(value, '__proto__') ? PROTO : { params: { ...value } }",
-    mutation: '  return { params: { ...value } }',
-    test: 'test/unit/gateway/parse-params.test.ts',
-    claim: '{"__proto__":"1"} is refused',
-    control:
-      'the fast way through a flat object reads what the exact parser reads, or leaves it to that',
-  },
-  {
-    file: 'src/gateway/parse-body.ts',
-    text: '  if (JSON.stringify(params) !== text) return undefined\n',
-    mutation: '',
-    test: 'test/unit/gateway/parse-params.test.ts',
-    claim: '{"a":"1","a":"2"} is refused',
-    control: '{"__proto__":"1"} is refused',
-  },
+  ...guards({ file: 'src/gateway/parse-body.ts', test: 'test/unit/gateway/parse-params.test.ts' }, [
+    {
+      text: '    const isJson = tryParse(() => JSON.parse(text)) !== undefined\n',
+      mutation: '    const isJson = tryParse(() => JSON.parse(text)) === tryParse\n',
+      claim: '{"a":"1","a":"2"} is refused',
+      control: '{"a":"1","a":"2" is refused',
+    },
+    {
+      text: "  return Object.hasOwn(value, '__proto__') ? PROTO : { params: { ...value } }",
+      mutation: '  return { params: { ...value } }',
+      claim: '{"__proto__":"1"} is refused',
+      control:
+        'the fast way through a flat object reads what the exact parser reads, or leaves it to that',
+    },
+    {
+      text: '  if (JSON.stringify(params) !== text) return undefined\n',
+      mutation: '',
+      claim: '{"a":"1","a":"2"} is refused',
+      control: '{"__proto__":"1"} is refused',
+    },
+  ]),
   {
     file: 'src/gateway/parse-body.ts',
     text: '  if (Object.keys(params).length !== entries.length) return',
@@ -43,55 +39,49 @@ export const NOTIFICATIONS: readonly Guard[] = [
       'a published notification beside each cut of it, both in one batch a payment: at most two ask, one is trusted, and the genuine one is kept',
     control: 'a body with the byte that separates bodies is stored, and so are its neighbours',
   },
-  {
-    file: 'src/platform/crypto/masking.ts',
-    text: "      for (const at of places.slice(from + 6, to - 4)) chars[at] = '*'",
-    mutation: "      for (const at of places.slice(from + 8, to - 4)) chars[at] = '*'",
-    test: 'test/unit/platform/crypto/masking.test.ts',
-    claim: 'a card number in "REF378282246310005X" is masked',
-    control: 'a card number in "03101109-4749-4102-8209-112177812181" is masked',
-  },
-  {
-    file: 'src/platform/crypto/masking.ts',
-    text: '      const own = kind ?? classifyName(name, parent)',
-    mutation: "      const own = kind ?? (parent === '' ? classifyName(name, parent) : undefined)",
-    test: 'test/unit/platform/crypto/masking.test.ts',
-    claim: 'a CVV under the name CVC is hidden: 123',
-    control: 'a card number in 4111111111111111.00 is masked',
-  },
-  {
-    file: 'src/platform/crypto/masking.ts',
-    text: "  if (kind === 'cvv') return hideCvv(value)\n",
-    mutation: '  void hideCvv\n',
-    test: 'test/unit/platform/crypto/masking.test.ts',
-    claim: 'a CVV under the name cardCVV is hidden: "1234"',
-    control: 'a card number in "4111-1111-1111-1111" is masked',
-  },
-  {
-    file: 'src/platform/crypto/masking.ts',
-    text: '  if (depth >= MAX_DEPTH) return HIDDEN\n',
-    mutation: '  void MAX_DEPTH\n',
-    test: 'test/unit/platform/crypto/masking.test.ts',
-    claim: 'a value nested too deeply is hidden without inspection',
-    control: 'a card number in "order 12 4111 1111 1111 1111" is masked',
-  },
-  {
-    file: 'src/platform/crypto/masking.ts',
-    text: '      return [maskCardText(name), maskValue(member, at)]',
-    mutation: '      return [name, maskValue(member, at)]',
-    test: 'test/unit/platform/crypto/masking.test.ts',
-    claim: 'a card number in {"a":[{"b":{"4111111111111111":[4111111111111111]}}]} is masked',
-    control: 'a card number in "pay 4111 1111 1111 1111 now" is masked',
-  },
-  {
-    file: 'src/platform/crypto/masking.ts',
-    text: '  return sum % 10 === 0\n',
-    mutation: '  return sum % 10 === 10\n',
-    test: 'test/unit/platform/crypto/masking.test.ts',
-    claim: 'a card number in "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1" is masked',
-    control:
-      'a card number under the name CARDNO is masked without the Luhn check: "1234567890123456"',
-  },
+  ...guards(
+    { file: 'src/platform/crypto/masking.ts', test: 'test/unit/platform/crypto/masking.test.ts' },
+    [
+      {
+        text: "      for (const at of places.slice(from + 6, to - 4)) chars[at] = '*'",
+        mutation: "      for (const at of places.slice(from + 8, to - 4)) chars[at] = '*'",
+        claim: 'a card number in "REF378282246310005X" is masked',
+        control: 'a card number in "03101109-4749-4102-8209-112177812181" is masked',
+      },
+      {
+        text: '      const own = kind ?? classifyName(name, parent)',
+        mutation:
+          "      const own = kind ?? (parent === '' ? classifyName(name, parent) : undefined)",
+        claim: 'a CVV under the name CVC is hidden: 123',
+        control: 'a card number in 4111111111111111.00 is masked',
+      },
+      {
+        text: "  if (kind === 'cvv') return hideCvv(value)\n",
+        mutation: '  void hideCvv\n',
+        claim: 'a CVV under the name cardCVV is hidden: "1234"',
+        control: 'a card number in "4111-1111-1111-1111" is masked',
+      },
+      {
+        text: '  if (depth >= MAX_DEPTH) return HIDDEN\n',
+        mutation: '  void MAX_DEPTH\n',
+        claim: 'a value nested too deeply is hidden without inspection',
+        control: 'a card number in "order 12 4111 1111 1111 1111" is masked',
+      },
+      {
+        text: '      return [maskCardText(name), maskValue(member, at)]',
+        mutation: '      return [name, maskValue(member, at)]',
+        claim: 'a card number in {"a":[{"b":{"4111111111111111":[4111111111111111]}}]} is masked',
+        control: 'a card number in "pay 4111 1111 1111 1111 now" is masked',
+      },
+      {
+        text: '  return sum % 10 === 0\n',
+        mutation: '  return sum % 10 === 10\n',
+        claim: 'a card number in "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1" is masked',
+        control:
+          'a card number under the name CARDNO is masked without the Luhn check: "1234567890123456"',
+      },
+    ],
+  ),
   {
     file: 'src/platform/crypto/masking.ts',
     text: '  /paytoken|',

@@ -1,75 +1,64 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const REFUND_NOTIFICATIONS: readonly Guard[] = [
-  {
-    file: 'src/refunds/notifications.ts',
-    text: "if (successNotifiedAt !== null && status !== 'returned') return undefined",
-    mutation: "if (successNotifiedAt !== null && status === 'pending') return undefined",
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim:
-      'a notification of success repeated after a person has decided against it changes nothing (failure 1)',
-    control: 'a notification of success makes a refund that is sending succeed',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: "if (failureCode === code && status !== 'returned') return undefined",
-    mutation: "if (failureCode === code && status === 'pending') return undefined",
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim: 'a notification of failure repeated after a person has decided changes nothing',
-    control: 'a notification of success makes a refund that is sending succeed',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: "if (now.status === 'succeeded') return 'after",
-    mutation: "if (now.status === 'succeeded' && now.inferred) return 'after",
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim:
-      'a notification of failure after success sends the refund to review, unmatched, and is a disagreement',
-    control: 'a notification of success makes a refund that is sending succeed',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: 'now.attempts > 1 ?',
-    mutation: 'now.attempts > 9 ?',
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim: 'a notification of failure sends a refund to review sent twice and accepted',
-    control: 'a notification of success makes a refund that is sending succeed',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: '...failure, ...words, noGrowthSince: null }',
-    mutation: '...failure, ...words }',
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim: 'a notification of failure starts the wait for answers without growth anew',
-    control: 'a notification of success makes a refund that is sending succeed',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: "if (status === 'returned') return keepForReturned(draft, { ...cause, code }",
-    mutation:
-      "if (status === 'returned' && code === '') return keepForReturned(draft, { ...cause, code }",
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim: 'a notification of success of one that came back is kept, and is a disagreement',
-    control: 'a notification of success makes a refund that is accepted succeed',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: "!== null && status !== 'returned') return undefined",
-    mutation: '!== null) return undefined',
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim:
-      'a notification of success once more, of one that came back since, is kept, and is a disagreement of its own',
-    control: 'a notification of success makes a refund that is sending succeed',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: "=== code && status !== 'returned') return undefined",
-    mutation: '=== code) return undefined',
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim:
-      'a notification of failure once more, of one that came back since, is kept, and is a disagreement of its own',
-    control: 'a notification of success makes a refund that is sending succeed',
-  },
+  ...guards(
+    { file: 'src/refunds/notifications.ts', test: 'test/unit/refunds/transitions.test.ts' },
+    [
+      {
+        text: "if (successNotifiedAt !== null && status !== 'returned') return undefined",
+        mutation: "if (successNotifiedAt !== null && status === 'pending') return undefined",
+        claim:
+          'a notification of success repeated after a person has decided against it changes nothing (failure 1)',
+        control: 'a notification of success makes a refund that is sending succeed',
+      },
+      {
+        text: "if (failureCode === code && status !== 'returned') return undefined",
+        mutation: "if (failureCode === code && status === 'pending') return undefined",
+        claim: 'a notification of failure repeated after a person has decided changes nothing',
+        control: 'a notification of success makes a refund that is sending succeed',
+      },
+      {
+        text: "if (now.status === 'succeeded') return 'after",
+        mutation: "if (now.status === 'succeeded' && now.inferred) return 'after",
+        claim:
+          'a notification of failure after success sends the refund to review, unmatched, and is a disagreement',
+        control: 'a notification of success makes a refund that is sending succeed',
+      },
+      {
+        text: 'now.attempts > 1 ?',
+        mutation: 'now.attempts > 9 ?',
+        claim: 'a notification of failure sends a refund to review sent twice and accepted',
+        control: 'a notification of success makes a refund that is sending succeed',
+      },
+      {
+        text: '...failure, ...words, noGrowthSince: null }',
+        mutation: '...failure, ...words }',
+        claim: 'a notification of failure starts the wait for answers without growth anew',
+        control: 'a notification of success makes a refund that is sending succeed',
+      },
+      {
+        text: "if (status === 'returned') return keepForReturned(draft, { ...cause, code }",
+        mutation:
+          "if (status === 'returned' && code === '') return keepForReturned(draft, { ...cause, code }",
+        claim: 'a notification of success of one that came back is kept, and is a disagreement',
+        control: 'a notification of success makes a refund that is accepted succeed',
+      },
+      {
+        text: "!== null && status !== 'returned') return undefined",
+        mutation: '!== null) return undefined',
+        claim:
+          'a notification of success once more, of one that came back since, is kept, and is a disagreement of its own',
+        control: 'a notification of success makes a refund that is sending succeed',
+      },
+      {
+        text: "=== code && status !== 'returned') return undefined",
+        mutation: '=== code) return undefined',
+        claim:
+          'a notification of failure once more, of one that came back since, is kept, and is a disagreement of its own',
+        control: 'a notification of success makes a refund that is sending succeed',
+      },
+    ],
+  ),
   {
     file: 'src/refunds/notifications.ts',
     text: '${notified}, id ${ipnEventId}',
@@ -80,67 +69,63 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control:
       'a refund that is sent while another one comes back is sent at once when the second answer does not show it',
   },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: 'if (otherCode !== null) return',
-    mutation: 'if (otherCode !== null && now.attempts > 9) return',
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim:
-      'a notification of failure sends a refund to review of which another failure was notified',
-    control: 'a notification of success makes a refund that is accepted succeed',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: 'if (isUnsent(now)) return',
-    mutation: 'if (isUnsent(now) && now.attempts > 9) return',
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim: 'a notification of failure sends a refund to review that was not sent from here',
-    control: 'a notification of success makes a refund that is sending succeed',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: "if (now.successNotifiedAt !== null) return 'and a success'",
-    mutation: "if (now.successNotifiedAt !== null && now.attempts > 9) return 'and a success'",
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim: 'a notification of failure sends a refund to review whose success was notified',
-    control: 'a notification of success makes a refund that is sending succeed',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: "if (now.status === 'needs_review') return 'while",
-    mutation: "if (now.status === 'needs_review' && now.attempts > 9) return 'while",
-    test: 'test/unit/refunds/transitions.test.ts',
-    claim:
-      'a notification of failure in review is kept on the refund, and nothing is inferred any more',
-    control: 'a notification of success makes a refund that is sending succeed',
-  },
-  {
-    file: 'src/refunds/evidence.ts',
-    text: 'const same = isOwn && isFitting',
-    mutation: 'const same = (isOwn || one.requestId.toLowerCase() === own.refundId) && isFitting',
-    test: 'test/plays/reconcile/notifications.test.ts',
-    claim: 'with IPN_SIGNATURE=off a forged success, or failure, never changes a refund',
-    control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
-  },
-  {
-    file: 'src/refunds/evidence.ts',
-    text: 'paymentId === own.paymentId &&',
-    mutation: '(paymentId === own.paymentId || one.verified) &&',
-    test: 'test/plays/reconcile/notifications.test.ts',
-    claim:
-      'a verified notification that names our refund with another payment changes nothing and is a disagreement',
-    control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
-  },
-  {
-    file: 'src/refunds/evidence.ts',
-    text: 'compareAmounts(amount, own.amount) === 0',
-    mutation: 'compareAmounts(amount, own.amount) >= 0',
-    test: 'test/plays/reconcile/notifications.test.ts',
-    claim:
-      'a verified notification that names our refund with another amount changes nothing and is a disagreement',
-    control:
-      'with IPN_SIGNATURE=optional a forged notification of a portal refund matches no delta',
-  },
+  ...guards(
+    { file: 'src/refunds/notifications.ts', test: 'test/unit/refunds/transitions.test.ts' },
+    [
+      {
+        text: 'if (otherCode !== null) return',
+        mutation: 'if (otherCode !== null && now.attempts > 9) return',
+        claim:
+          'a notification of failure sends a refund to review of which another failure was notified',
+        control: 'a notification of success makes a refund that is accepted succeed',
+      },
+      {
+        text: 'if (isUnsent(now)) return',
+        mutation: 'if (isUnsent(now) && now.attempts > 9) return',
+        claim: 'a notification of failure sends a refund to review that was not sent from here',
+        control: 'a notification of success makes a refund that is sending succeed',
+      },
+      {
+        text: "if (now.successNotifiedAt !== null) return 'and a success'",
+        mutation: "if (now.successNotifiedAt !== null && now.attempts > 9) return 'and a success'",
+        claim: 'a notification of failure sends a refund to review whose success was notified',
+        control: 'a notification of success makes a refund that is sending succeed',
+      },
+      {
+        text: "if (now.status === 'needs_review') return 'while",
+        mutation: "if (now.status === 'needs_review' && now.attempts > 9) return 'while",
+        claim:
+          'a notification of failure in review is kept on the refund, and nothing is inferred any more',
+        control: 'a notification of success makes a refund that is sending succeed',
+      },
+    ],
+  ),
+  ...guards({ file: 'src/refunds/evidence.ts' }, [
+    {
+      text: 'const same = isOwn && isFitting',
+      mutation: 'const same = (isOwn || one.requestId.toLowerCase() === own.refundId) && isFitting',
+      test: 'test/plays/reconcile/notifications.test.ts',
+      claim: 'with IPN_SIGNATURE=off a forged success, or failure, never changes a refund',
+      control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
+    },
+    {
+      text: 'paymentId === own.paymentId &&',
+      mutation: '(paymentId === own.paymentId || one.verified) &&',
+      test: 'test/plays/reconcile/notifications.test.ts',
+      claim:
+        'a verified notification that names our refund with another payment changes nothing and is a disagreement',
+      control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
+    },
+    {
+      text: 'compareAmounts(amount, own.amount) === 0',
+      mutation: 'compareAmounts(amount, own.amount) >= 0',
+      test: 'test/plays/reconcile/notifications.test.ts',
+      claim:
+        'a verified notification that names our refund with another amount changes nothing and is a disagreement',
+      control:
+        'with IPN_SIGNATURE=optional a forged notification of a portal refund matches no delta',
+    },
+  ]),
   {
     file: 'src/refunds/notifications.ts',
     text: "sendToReview(draft, 'notified_unsent', 'contradicted', { reason, ipnEventId: one.id })",
@@ -178,42 +163,40 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
     control:
       'inference never frees money (f) until its own notification, or a person, makes it known',
   },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: 'one.body = maskStored(one.body, mask)',
-    mutation: 'void maskStored(one.body, mask)',
-    test: 'test/plays/received.test.ts',
-    claim:
-      'the notification of a failed refund leaves the account number in no table and no timeline',
-    control: 'the answer to a query as specified is stored as its entries, and nothing twice',
-  },
-  {
-    file: 'src/refunds/save.ts',
-    text: 'body = coalesce(n.body, e.body)',
-    mutation: 'body = coalesce(e.body, n.body)',
-    test: 'test/plays/received.test.ts',
-    claim:
-      'the notification of a failed refund leaves the account number in no table and no timeline',
-    control: 'the answer to a query as specified is stored as its entries, and nothing twice',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: 'details.message && mask(details.message)',
-    mutation: 'details.message',
-    test: 'test/plays/received.test.ts',
-    claim:
-      'the notification of a failed refund masks the account number 0123 456 789 in "account 0123456789 is closed"',
-    control: 'the answer to a query as specified is stored as its entries, and nothing twice',
-  },
-  {
-    file: 'src/refunds/receiver.ts',
-    text: 'if (accountNumber.length < MIN_ACCOUNT_NUMBER) return text',
-    mutation: 'if (accountNumber.length < MIN_ACCOUNT_NUMBER - 3) return text',
-    test: 'test/plays/received.test.ts',
-    claim:
-      'the notification of a failed refund masks the account number 012 in "account 012 is closed"',
-    control: 'the answer to a query as specified is stored as its entries, and nothing twice',
-  },
+  ...guards({ test: 'test/plays/received.test.ts' }, [
+    {
+      file: 'src/refunds/notifications.ts',
+      text: 'one.body = maskStored(one.body, mask)',
+      mutation: 'void maskStored(one.body, mask)',
+      claim:
+        'the notification of a failed refund leaves the account number in no table and no timeline',
+      control: 'the answer to a query as specified is stored as its entries, and nothing twice',
+    },
+    {
+      file: 'src/refunds/save.ts',
+      text: 'body = coalesce(n.body, e.body)',
+      mutation: 'body = coalesce(e.body, n.body)',
+      claim:
+        'the notification of a failed refund leaves the account number in no table and no timeline',
+      control: 'the answer to a query as specified is stored as its entries, and nothing twice',
+    },
+    {
+      file: 'src/refunds/notifications.ts',
+      text: 'details.message && mask(details.message)',
+      mutation: 'details.message',
+      claim:
+        'the notification of a failed refund masks the account number 0123 456 789 in "account 0123456789 is closed"',
+      control: 'the answer to a query as specified is stored as its entries, and nothing twice',
+    },
+    {
+      file: 'src/refunds/receiver.ts',
+      text: 'if (accountNumber.length < MIN_ACCOUNT_NUMBER) return text',
+      mutation: 'if (accountNumber.length < MIN_ACCOUNT_NUMBER - 3) return text',
+      claim:
+        'the notification of a failed refund masks the account number 012 in "account 012 is closed"',
+      control: 'the answer to a query as specified is stored as its entries, and nothing twice',
+    },
+  ]),
   {
     file: 'src/gateway/stored-body.ts',
     text: 'EVIDENCE.test(name) ? [',

@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 const TEST = 'test/api/maintenance/restored.test.ts'
 const STOPS = 'a server that is not the one of before'
@@ -6,160 +6,125 @@ const LOST = 'while commits may have been lost'
 const UNNOTICED = `${LOST} no refund is sent and no event published, before anything has noticed it`
 const NOTICED = `${LOST} no refund is sent and no event published, once it is noticed`
 const IS_SAME = `${STOPS} and is the same: stops sending or not`
-const NOTHING = 'restored says when nothing was stopped, and refuses what it does not know'
 
 export const RESTORES: readonly Guard[] = [
-  {
-    file: 'src/db/installation.ts',
-    text: 'i.system_identifier = server.system_identifier and i.timeline = server.timeline)`',
-    mutation: 'i.system_identifier = server.system_identifier)`',
-    test: TEST,
-    claim: UNNOTICED,
-    control: IS_SAME,
-  },
-  {
-    file: 'src/db/installation.ts',
-    text: 'where i.stopped_at is null and i.system_identifier',
-    mutation: 'where i.system_identifier',
-    test: TEST,
-    claim: NOTICED,
-    control: IS_SAME,
-  },
-  {
-    file: 'src/db/installation.ts',
-    text: 'if (server.systemIdentifier !== before.systemIdentifier) {',
-    mutation: 'if (server.systemIdentifier !== before.systemIdentifier && !before.hasStandby) {',
-    test: TEST,
-    claim: `${STOPS} with another identifier, although it had a standby: stops sending or not`,
-    control: IS_SAME,
-  },
-  {
-    file: 'src/db/installation.ts',
-    text: 'if (server.timeline === before.timeline || (before.hasStandby && hasAll)) return undefined',
-    mutation:
-      'if (server.timeline === before.timeline || (before.hasStandby && !hasAll)) return undefined',
-    test: TEST,
-    claim: `${STOPS} on another timeline, taken over by a synchronous standby: stops sending or not`,
-    control: `${STOPS} with another identifier: stops sending or not`,
-  },
-  {
-    file: 'src/db/installation.ts',
-    text: 'seenAt === undefined ? before.isRecent :',
-    mutation: 'seenAt === undefined ? true :',
-    test: TEST,
-    claim: `${STOPS} on another timeline, with a standby once, as an old backup says: stops sending or not`,
-    control: IS_SAME,
-  },
-  {
-    file: 'src/db/installation.ts',
-    text: ': before.seenAt >= seenAt',
-    mutation: ': before.isRecent || before.seenAt >= seenAt',
-    test: TEST,
-    claim:
-      'a process that goes on believes a standby that was left behind a moment before, however long the promotion took',
-    control: IS_SAME,
-  },
-  {
-    file: 'src/db/installation.ts',
-    text: 'floor(extract(epoch from i.stopped_at)), case',
-    mutation: 'null::int, case',
-    test: TEST,
-    claim: `${LOST} no ETag of before is a 304, and none of meanwhile is one afterwards`,
-    control: NOTHING,
-  },
-  {
-    file: 'src/db/installation.ts',
-    text: 'case when i.timeline <> now.timeline then now.timeline end)',
-    mutation: 'case when i.timeline < 0 then now.timeline end)',
-    test: TEST,
-    claim: `${LOST} no ETag of before is a 304 on another timeline, before anything has noticed it`,
-    control: NOTHING,
-  },
-  {
-    file: 'src/db/installation.ts',
-    text: 'insert into event_removals (removed_up_to) values (${start})',
-    mutation: 'insert into event_removals (removed_up_to) values (${start - start})',
-    test: TEST,
-    claim: `${LOST} a cursor that the feed does not know is refused for now, and is 410 when the restore is confirmed`,
-    control: NOTHING,
-  },
-  {
-    file: 'src/db/installation.ts',
-    text: "await tx`select setval(pg_get_serial_sequence('events', 'id'), ${start})`",
-    mutation: "await tx`select pg_get_serial_sequence('events', 'id')`",
-    test: TEST,
-    claim:
-      'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
-    control: NOTHING,
-  },
-  {
-    file: 'src/refunds/attempt.ts',
-    text: '(select ${tx.unsafe(MAY_SEND_SQL)} as may)',
-    mutation: '(select (${tx.unsafe(MAY_SEND_SQL)} or true) as may)',
-    test: TEST,
-    claim: NOTICED,
-    control: IS_SAME,
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: 'if (draft.now.requestedBeforeRestore) reviewForgotten(draft, callId)',
-    mutation:
-      'if (draft.now.requestedBeforeRestore && draft.now.attempts > 0) reviewForgotten(draft, callId)',
-    test: TEST,
-    claim:
-      'restored leaves a refund to a person whose payment shows growth that may be its own, forgotten with its row',
-    control: IS_SAME,
-  },
-  {
-    file: 'src/feed/publish-events.ts',
-    text: 'select ${sql.unsafe(MAY_SEND_SQL)} as may',
-    mutation: 'select (${sql.unsafe(MAY_SEND_SQL)} or true) as may',
-    test: TEST,
-    claim: NOTICED,
-    control: IS_SAME,
-  },
-  {
-    file: 'src/feed/read-feed.ts',
-    text: 'if (isStopped)',
-    mutation: 'if (isStopped && after < 0)',
-    test: TEST,
-    claim: `${LOST} a cursor that the feed does not know is refused for now, and is 410 when the restore is confirmed`,
-    control: IS_SAME,
-  },
-  {
-    file: 'src/webhooks/deliver.ts',
-    text: 'if (!(await maySend(ctx.db.sql))) return',
-    mutation: 'if (!(await maySend(ctx.db.sql)) && onMore === null) return',
-    test: TEST,
-    claim: `${LOST} no webhook is sent, and all that the feed has is sent afterwards`,
-    control: IS_SAME,
-  },
-  {
-    file: 'src/maintenance/restore.ts',
-    text: "const UNSENT = listStatusesSql('unsent')",
-    mutation: "const UNSENT = listStatusesSql('awaited')",
-    test: TEST,
-    claim:
-      'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
-    control: IS_SAME,
-  },
-  {
-    file: 'src/maintenance/restore.ts',
-    text: 'const asked = await askAboutOpen(sql)',
-    mutation: 'const asked = (await sql`select ${askAboutOpen.name}::text`).count',
-    test: TEST,
-    claim:
-      'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
-    control: IS_SAME,
-  },
-  {
-    file: 'src/maintenance/restore.ts',
-    text: 'if (stop && throttle(stop.since)) log.error(',
-    mutation: 'if (stop && throttle(stop.since)) log.info(',
-    test: TEST,
-    claim: `${LOST} a line of the log and /readyz name the command, and the log once a minute at most`,
-    control: IS_SAME,
-  },
+  ...guards({ file: 'src/db/installation.ts', test: TEST, control: IS_SAME }, [
+    {
+      text: 'i.system_identifier = server.system_identifier and i.timeline = server.timeline)`',
+      mutation: 'i.system_identifier = server.system_identifier)`',
+      claim: UNNOTICED,
+    },
+    {
+      text: 'where i.stopped_at is null and i.system_identifier',
+      mutation: 'where i.system_identifier',
+      claim: NOTICED,
+    },
+    {
+      text: 'if (server.systemIdentifier !== before.systemIdentifier) {',
+      mutation: 'if (server.systemIdentifier !== before.systemIdentifier && !before.hasStandby) {',
+      claim: `${STOPS} with another identifier, although it had a standby: stops sending or not`,
+    },
+  ]),
+  ...guards({ file: 'src/db/installation.ts', test: TEST }, [
+    {
+      text: 'if (server.timeline === before.timeline || (before.hasStandby && hasAll)) return undefined',
+      mutation:
+        'if (server.timeline === before.timeline || (before.hasStandby && !hasAll)) return undefined',
+      claim: `${STOPS} on another timeline, taken over by a synchronous standby: stops sending or not`,
+      control: `${STOPS} with another identifier: stops sending or not`,
+    },
+    {
+      text: 'seenAt === undefined ? before.isRecent :',
+      mutation: 'seenAt === undefined ? true :',
+      claim: `${STOPS} on another timeline, with a standby once, as an old backup says: stops sending or not`,
+      control: IS_SAME,
+    },
+    {
+      text: ': before.seenAt >= seenAt',
+      mutation: ': before.isRecent || before.seenAt >= seenAt',
+      claim:
+        'a process that goes on believes a standby that was left behind a moment before, however long the promotion took',
+      control: IS_SAME,
+    },
+    {
+      text: 'floor(extract(epoch from i.stopped_at)), case',
+      mutation: 'null::int, case',
+      claim: `${LOST} no ETag of before is a 304, and none of meanwhile is one afterwards`,
+      control: 'restored says when nothing was stopped, and refuses what it does not know',
+    },
+    {
+      text: 'case when i.timeline <> now.timeline then now.timeline end)',
+      mutation: 'case when i.timeline < 0 then now.timeline end)',
+      claim: `${LOST} no ETag of before is a 304 on another timeline, before anything has noticed it`,
+      control: 'restored says when nothing was stopped, and refuses what it does not know',
+    },
+    {
+      text: 'insert into event_removals (removed_up_to) values (${start})',
+      mutation: 'insert into event_removals (removed_up_to) values (${start - start})',
+      claim: `${LOST} a cursor that the feed does not know is refused for now, and is 410 when the restore is confirmed`,
+      control: 'restored says when nothing was stopped, and refuses what it does not know',
+    },
+    {
+      text: "await tx`select setval(pg_get_serial_sequence('events', 'id'), ${start})`",
+      mutation: "await tx`select pg_get_serial_sequence('events', 'id')`",
+      claim:
+        'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
+      control: 'restored says when nothing was stopped, and refuses what it does not know',
+    },
+  ]),
+  ...guards({ test: TEST, control: IS_SAME }, [
+    {
+      file: 'src/refunds/attempt.ts',
+      text: '(select ${tx.unsafe(MAY_SEND_SQL)} as may)',
+      mutation: '(select (${tx.unsafe(MAY_SEND_SQL)} or true) as may)',
+      claim: NOTICED,
+    },
+    {
+      file: 'src/refunds/choose.ts',
+      text: 'if (draft.now.requestedBeforeRestore) reviewForgotten(draft, callId)',
+      mutation:
+        'if (draft.now.requestedBeforeRestore && draft.now.attempts > 0) reviewForgotten(draft, callId)',
+      claim:
+        'restored leaves a refund to a person whose payment shows growth that may be its own, forgotten with its row',
+    },
+    {
+      file: 'src/feed/publish-events.ts',
+      text: 'select ${sql.unsafe(MAY_SEND_SQL)} as may',
+      mutation: 'select (${sql.unsafe(MAY_SEND_SQL)} or true) as may',
+      claim: NOTICED,
+    },
+    {
+      file: 'src/feed/read-feed.ts',
+      text: 'if (isStopped)',
+      mutation: 'if (isStopped && after < 0)',
+      claim: `${LOST} a cursor that the feed does not know is refused for now, and is 410 when the restore is confirmed`,
+    },
+    {
+      file: 'src/webhooks/deliver.ts',
+      text: 'if (!(await maySend(ctx.db.sql))) return',
+      mutation: 'if (!(await maySend(ctx.db.sql)) && onMore === null) return',
+      claim: `${LOST} no webhook is sent, and all that the feed has is sent afterwards`,
+    },
+  ]),
+  ...guards({ file: 'src/maintenance/restore.ts', test: TEST, control: IS_SAME }, [
+    {
+      text: "const UNSENT = listStatusesSql('unsent')",
+      mutation: "const UNSENT = listStatusesSql('awaited')",
+      claim:
+        'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
+    },
+    {
+      text: 'const asked = await askAboutOpen(sql)',
+      mutation: 'const asked = (await sql`select ${askAboutOpen.name}::text`).count',
+      claim:
+        'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
+    },
+    {
+      text: 'if (stop && throttle(stop.since)) log.error(',
+      mutation: 'if (stop && throttle(stop.since)) log.info(',
+      claim: `${LOST} a line of the log and /readyz name the command, and the log once a minute at most`,
+    },
+  ]),
   {
     file: 'src/access/listing.ts',
     text: 'if (of === String(epoch)) return position',
@@ -168,84 +133,80 @@ export const RESTORES: readonly Guard[] = [
     claim: 'GET /v1/refunds a cursor from before a restore is refused: the list is read anew',
     control: "GET /v1/refunds holds its own entries and none of the other's",
   },
-  {
-    file: 'src/maintenance/restore.ts',
-    text: '${ctx.db.sql.unsafe(UNSENT)} and not exists (',
-    mutation: '${ctx.db.sql.unsafe(UNSENT)} and hold is null and not exists (',
-    test: 'test/api/maintenance/restored.test.ts',
-    claim:
-      'a restore that is confirmed holds anew what is held, so that whoever asked for it does not release it',
-    control: 'a server that is not the one of before and is the same: stops sending or not',
-  },
-  {
-    file: 'src/maintenance/restore.ts',
-    text: '  const epoch = await runInTransaction(sql, raiseEpoch)\n  const held = await holdUnsent(ctx, actor)\n',
-    mutation:
-      '  const held = await holdUnsent(ctx, actor)\n  const epoch = await runInTransaction(sql, raiseEpoch)\n',
-    test: 'test/api/maintenance/restored.test.ts',
-    claim: 'a restore that is confirmed holds also what is asked for until the epoch is raised',
-    control: 'a server that is not the one of before and is the same: stops sending or not',
-  },
-  {
-    file: 'src/refunds/match.ts',
-    text: "if (draft.now.requestedBeforeRestore && draft.now.status !== 'accepted') {",
-    mutation: "if (draft.now.requestedBeforeRestore && draft.now.status === 'failed') {",
-    test: 'test/api/maintenance/restored.test.ts',
-    claim:
-      'a restore that is confirmed leaves a refund with an unknown outcome to a person where growth may be its own',
-    control: 'a server that is not the one of before and is the same: stops sending or not',
-  },
-  {
-    file: 'src/refunds/measure.ts',
-    text: 'if (row.requestedBeforeRestore) return FORGOTTEN',
-    mutation: "if (row.requestedBeforeRestore && row.amount === '') return FORGOTTEN",
-    test: 'test/api/maintenance/restored.test.ts',
-    claim:
-      'a restore that is confirmed fails nothing whose time is over, neither before nor after it is confirmed',
-    control: 'a server that is not the one of before and is the same: stops sending or not',
-  },
-  {
-    file: 'src/refunds/lock-refunds.ts',
-    text: "case when stopped_at is null then restored_at else 'infinity' end",
-    mutation: 'case when true then restored_at end',
-    test: 'test/api/maintenance/restored.test.ts',
-    claim:
-      'a restore that is confirmed fails nothing whose time is over, neither before nor after it is confirmed',
-    control: 'a server that is not the one of before and is the same: stops sending or not',
-  },
-  {
-    file: 'src/decisions/obstacles.ts',
-    text: "return forgotten && asked && !alone ? { why: 'asked' } : undefined",
-    mutation: "return forgotten && asked && alone ? { why: 'asked' } : undefined",
-    test: 'test/plays/evidence/late-news.test.ts',
-    claim:
-      'what a restore may have forgotten is not cancelled by whoever asked for it, who could ask again',
-    control: 'a restore that is repeated keeps the reason of before once',
-  },
-  {
-    file: 'src/refunds/choose.ts',
-    text: 'if (draft.now.requestedBeforeRestore) {',
-    mutation: "if (draft.now.requestedBeforeRestore && failureReason === '') {",
-    test: 'test/plays/evidence/late-news.test.ts',
-    claim: 'a refund that a restore may have forgotten fails at no check, and is left to a person',
-    control: 'a restore that is repeated keeps the reason of before once',
-  },
-  {
-    file: 'src/refunds/notifications.ts',
-    text: "if (now.requestedBeforeRestore) return '",
-    mutation: "if (now.requestedBeforeRestore && now.attempts > 9) return '",
-    test: 'test/plays/evidence/late-news.test.ts',
-    claim:
-      'a failure that is notified after a restore, which may have forgotten an attempt, is left to a person',
-    control: 'a restore that is repeated keeps the reason of before once',
-  },
-  {
-    file: 'src/refunds/deadlines.ts',
-    text: 'if (isFinal && !requestedBeforeRestore) {',
-    mutation: 'if (isFinal && !(requestedBeforeRestore && waitMs < 0)) {',
-    test: 'test/plays/evidence/late-news.test.ts',
-    claim:
-      'a refusal of what was asked for before a restore, which may have forgotten an attempt, is left to a person',
-    control: 'a restore that is repeated keeps the reason of before once',
-  },
+  ...guards({ test: 'test/api/maintenance/restored.test.ts' }, [
+    {
+      file: 'src/maintenance/restore.ts',
+      text: '${ctx.db.sql.unsafe(UNSENT)} and not exists (',
+      mutation: '${ctx.db.sql.unsafe(UNSENT)} and hold is null and not exists (',
+      claim:
+        'a restore that is confirmed holds anew what is held, so that whoever asked for it does not release it',
+      control: 'a server that is not the one of before and is the same: stops sending or not',
+    },
+    {
+      file: 'src/maintenance/restore.ts',
+      text: '  const epoch = await runInTransaction(sql, raiseEpoch)\n  const held = await holdUnsent(ctx, actor)\n',
+      mutation:
+        '  const held = await holdUnsent(ctx, actor)\n  const epoch = await runInTransaction(sql, raiseEpoch)\n',
+      claim: 'a restore that is confirmed holds also what is asked for until the epoch is raised',
+      control: 'a server that is not the one of before and is the same: stops sending or not',
+    },
+    {
+      file: 'src/refunds/match.ts',
+      text: "if (draft.now.requestedBeforeRestore && draft.now.status !== 'accepted') {",
+      mutation: "if (draft.now.requestedBeforeRestore && draft.now.status === 'failed') {",
+      claim:
+        'a restore that is confirmed leaves a refund with an unknown outcome to a person where growth may be its own',
+      control: 'a server that is not the one of before and is the same: stops sending or not',
+    },
+    {
+      file: 'src/refunds/measure.ts',
+      text: 'if (row.requestedBeforeRestore) return FORGOTTEN',
+      mutation: "if (row.requestedBeforeRestore && row.amount === '') return FORGOTTEN",
+      claim:
+        'a restore that is confirmed fails nothing whose time is over, neither before nor after it is confirmed',
+      control: 'a server that is not the one of before and is the same: stops sending or not',
+    },
+    {
+      file: 'src/refunds/lock-refunds.ts',
+      text: "case when stopped_at is null then restored_at else 'infinity' end",
+      mutation: 'case when true then restored_at end',
+      claim:
+        'a restore that is confirmed fails nothing whose time is over, neither before nor after it is confirmed',
+      control: 'a server that is not the one of before and is the same: stops sending or not',
+    },
+  ]),
+  ...guards({ test: 'test/plays/evidence/late-news.test.ts' }, [
+    {
+      file: 'src/decisions/obstacles.ts',
+      text: "return forgotten && asked && !alone ? { why: 'asked' } : undefined",
+      mutation: "return forgotten && asked && alone ? { why: 'asked' } : undefined",
+      claim:
+        'what a restore may have forgotten is not cancelled by whoever asked for it, who could ask again',
+      control: 'a restore that is repeated keeps the reason of before once',
+    },
+    {
+      file: 'src/refunds/choose.ts',
+      text: 'if (draft.now.requestedBeforeRestore) {',
+      mutation: "if (draft.now.requestedBeforeRestore && failureReason === '') {",
+      claim:
+        'a refund that a restore may have forgotten fails at no check, and is left to a person',
+      control: 'a restore that is repeated keeps the reason of before once',
+    },
+    {
+      file: 'src/refunds/notifications.ts',
+      text: "if (now.requestedBeforeRestore) return '",
+      mutation: "if (now.requestedBeforeRestore && now.attempts > 9) return '",
+      claim:
+        'a failure that is notified after a restore, which may have forgotten an attempt, is left to a person',
+      control: 'a restore that is repeated keeps the reason of before once',
+    },
+    {
+      file: 'src/refunds/deadlines.ts',
+      text: 'if (isFinal && !requestedBeforeRestore) {',
+      mutation: 'if (isFinal && !(requestedBeforeRestore && waitMs < 0)) {',
+      claim:
+        'a refusal of what was asked for before a restore, which may have forgotten an attempt, is left to a person',
+      control: 'a restore that is repeated keeps the reason of before once',
+    },
+  ]),
 ]

@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const SECOND_PRINCIPALS: readonly Guard[] = [
   {
@@ -27,71 +27,62 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'a decision about the outcome is made by the only other who may decide, whom the asker named, and not by the asker',
     control: 'a decision about the outcome is not made by whoever asked for the refund',
   },
-  {
-    file: 'src/access/principal.ts',
-    text: '    .toLowerCase()\n    .toUpperCase()\n',
-    mutation: '    .toUpperCase()\n',
-    test: 'test/plays/approval/principals.test.ts',
-    claim: 'what Weiß Ivan requested on behalf of WEIẞ İvan is decided by neither',
-    control: 'what Weiß Ivan requested on behalf of weiss ivan is decided by neither',
-  },
-  {
-    file: 'src/access/principal.ts',
-    text: ".replaceAll(/i\\u0307+/g, 'i')",
-    mutation: ".replaceAll(/\\u0130/g, 'i')",
-    test: 'test/plays/approval/principals.test.ts',
-    claim: 'what Weiß Ivan requested on behalf of WEIẞ İvan is decided by neither',
-    control: 'what Weiß Ivan requested on behalf of weiss ivan is decided by neither',
-  },
-  {
-    file: 'src/access/principal.ts',
-    text: 'return text !== null && names.map(foldName).includes(foldName(text))',
-    mutation: 'return text !== null && names.slice(0, 1).includes(text)',
-    test: 'test/plays/approval/principals.test.ts',
-    claim: 'what Ирина requested on behalf of ИРИНА is decided by neither',
-    control: 'no sequence of keys, people, spellings, roles and accounts makes one principal two',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: 'setters.length > 0 && setters.every(({ principal }) => principal === who.principal)',
-    mutation: 'setters.every(({ principal }) => principal === who.principal)',
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'whoever asked for a refund does not end what holds it back: a hold on the payment that is on record nowhere is somebody else’s',
-    control:
-      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: 'setters.length > 0 && setters.every(({ principal }) => principal === who.principal)',
-    mutation: 'setters.length > 0 && setters.some(({ principal }) => principal === who.principal)',
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'whoever asked for a refund does not end what holds it back: a hold on the merchant that they set again themselves is still that of somebody else',
-    control:
-      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: 'if (await mayAnotherDecide(tx, access, own)) {',
-    mutation: "if ((await mayAnotherDecide(tx, access, own)) && deed === '') {",
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by another principal',
-    control:
-      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: 'return open.filter((refund) => isOwnRequest(who, refund))',
-    mutation:
-      'return open.filter((refund) => isOwnRequest(who, refund) && refund.foldedOnBehalfOf === null)',
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment is not resolved by the person that it was asked for, or with another key of that person',
-    control:
-      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
-  },
+  ...guards({ file: 'src/access/principal.ts', test: 'test/plays/approval/principals.test.ts' }, [
+    {
+      text: '    .toLowerCase()\n    .toUpperCase()\n',
+      mutation: '    .toUpperCase()\n',
+      claim: 'what Weiß Ivan requested on behalf of WEIẞ İvan is decided by neither',
+      control: 'what Weiß Ivan requested on behalf of weiss ivan is decided by neither',
+    },
+    {
+      text: ".replaceAll(/i\\u0307+/g, 'i')",
+      mutation: ".replaceAll(/\\u0130/g, 'i')",
+      claim: 'what Weiß Ivan requested on behalf of WEIẞ İvan is decided by neither',
+      control: 'what Weiß Ivan requested on behalf of weiss ivan is decided by neither',
+    },
+    {
+      text: 'return text !== null && names.map(foldName).includes(foldName(text))',
+      mutation: 'return text !== null && names.slice(0, 1).includes(text)',
+      claim: 'what Ирина requested on behalf of ИРИНА is decided by neither',
+      control: 'no sequence of keys, people, spellings, roles and accounts makes one principal two',
+    },
+  ]),
+  ...guards(
+    {
+      file: 'src/decisions/second-person.ts',
+      test: 'test/plays/approval/holds-back.test.ts',
+      control:
+        'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
+    },
+    [
+      {
+        text: 'setters.length > 0 && setters.every(({ principal }) => principal === who.principal)',
+        mutation: 'setters.every(({ principal }) => principal === who.principal)',
+        claim:
+          'whoever asked for a refund does not end what holds it back: a hold on the payment that is on record nowhere is somebody else’s',
+      },
+      {
+        text: 'setters.length > 0 && setters.every(({ principal }) => principal === who.principal)',
+        mutation:
+          'setters.length > 0 && setters.some(({ principal }) => principal === who.principal)',
+        claim:
+          'whoever asked for a refund does not end what holds it back: a hold on the merchant that they set again themselves is still that of somebody else',
+      },
+      {
+        text: 'if (await mayAnotherDecide(tx, access, own)) {',
+        mutation: "if ((await mayAnotherDecide(tx, access, own)) && deed === '') {",
+        claim:
+          'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by another principal',
+      },
+      {
+        text: 'return open.filter((refund) => isOwnRequest(who, refund))',
+        mutation:
+          'return open.filter((refund) => isOwnRequest(who, refund) && refund.foldedOnBehalfOf === null)',
+        claim:
+          'whoever asked for a refund does not end what holds it back: a discrepancy of its payment is not resolved by the person that it was asked for, or with another key of that person',
+      },
+    ],
+  ),
   {
     file: 'src/decisions/second-person.ts',
     text: 'const asked = isOwnRequest(who, refund)',
@@ -112,86 +103,75 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     control:
       'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
   },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: 'or ${hasFailedSince(tx, heldSince)} order by',
-    mutation: 'or (${hasFailedSince(tx, heldSince)} and false) order by',
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its cancellation',
-    control:
-      'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: 'heldSince: setters[0]?.at ?? null',
-    mutation: 'heldSince: setters.at(-1)?.at ?? null',
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its cancellation',
-    control:
-      'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: 'and ${hasFailedSince(tx, heldSince)}\n',
-    mutation: 'and ${hasFailedSince(tx, heldSince)} and false\n',
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'once their refund is over, whoever asked for it does not release the hold that another has set on the merchant, by its cancellation',
-    control:
-      'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: "r.status = 'failed' and r.updated_at",
-    mutation: "r.status = 'failed' and r.failure_source = 'merchant' and r.updated_at",
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its time',
-    control:
-      'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: "r.status = 'failed' and r.updated_at",
-    mutation: "r.status = 'failed' and r.attempts = 0 and r.updated_at",
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'once their refund is over, whoever asked for it does not release the hold that another has set on the payment since it was sent, by a refusal',
-    control:
-      'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its time',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: '(${tx.unsafe(SURPLUS_REFUNDS)})',
-    mutation: '(${tx.unsafe(SURPLUS_REFUNDS)} and false)',
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'whoever asked for a surplus refund does not end what holds it back in another payment of the same transaction',
-    control:
-      'whoever asked for a surplus refund does not end what holds it back but releases a hold on another payment of the order, which does not',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: '  where ${COUNTS_WITH}`',
-    mutation: '  where ${COUNTS_WITH} or true`',
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'whoever asked for a surplus refund does not end what holds it back but decides what another transaction has that does not count with its own, as its order id is disputed',
-    control:
-      'whoever asked for a surplus refund does not end what holds it back in another payment of the same transaction',
-  },
-  {
-    file: 'src/decisions/second-person.ts',
-    text: "byKey('o', ['merchant_code', 'order_id'], 't')",
-    mutation: "byKey('o', TRANSACTION, 't')",
-    test: 'test/plays/approval/holds-back.test.ts',
-    claim:
-      'whoever asked for a surplus refund does not end what holds it back in another payment of another transaction of the order',
-    control:
-      'whoever asked for a surplus refund does not end what holds it back in another payment of the same transaction',
-  },
+  ...guards(
+    { file: 'src/decisions/second-person.ts', test: 'test/plays/approval/holds-back.test.ts' },
+    [
+      {
+        text: 'or ${hasFailedSince(tx, heldSince)} order by',
+        mutation: 'or (${hasFailedSince(tx, heldSince)} and false) order by',
+        claim:
+          'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its cancellation',
+        control:
+          'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
+      },
+      {
+        text: 'heldSince: setters[0]?.at ?? null',
+        mutation: 'heldSince: setters.at(-1)?.at ?? null',
+        claim:
+          'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its cancellation',
+        control:
+          'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
+      },
+      {
+        text: 'and ${hasFailedSince(tx, heldSince)}\n',
+        mutation: 'and ${hasFailedSince(tx, heldSince)} and false\n',
+        claim:
+          'once their refund is over, whoever asked for it does not release the hold that another has set on the merchant, by its cancellation',
+        control:
+          'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
+      },
+      {
+        text: "r.status = 'failed' and r.updated_at",
+        mutation: "r.status = 'failed' and r.failure_source = 'merchant' and r.updated_at",
+        claim:
+          'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its time',
+        control:
+          'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
+      },
+      {
+        text: "r.status = 'failed' and r.updated_at",
+        mutation: "r.status = 'failed' and r.attempts = 0 and r.updated_at",
+        claim:
+          'once their refund is over, whoever asked for it does not release the hold that another has set on the payment since it was sent, by a refusal',
+        control:
+          'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its time',
+      },
+      {
+        text: '(${tx.unsafe(SURPLUS_REFUNDS)})',
+        mutation: '(${tx.unsafe(SURPLUS_REFUNDS)} and false)',
+        claim:
+          'whoever asked for a surplus refund does not end what holds it back in another payment of the same transaction',
+        control:
+          'whoever asked for a surplus refund does not end what holds it back but releases a hold on another payment of the order, which does not',
+      },
+      {
+        text: '  where ${COUNTS_WITH}`',
+        mutation: '  where ${COUNTS_WITH} or true`',
+        claim:
+          'whoever asked for a surplus refund does not end what holds it back but decides what another transaction has that does not count with its own, as its order id is disputed',
+        control:
+          'whoever asked for a surplus refund does not end what holds it back in another payment of the same transaction',
+      },
+      {
+        text: "byKey('o', ['merchant_code', 'order_id'], 't')",
+        mutation: "byKey('o', TRANSACTION, 't')",
+        claim:
+          'whoever asked for a surplus refund does not end what holds it back in another payment of another transaction of the order',
+        control:
+          'whoever asked for a surplus refund does not end what holds it back in another payment of the same transaction',
+      },
+    ],
+  ),
   {
     file: 'src/decisions/external.ts',
     text: 'changed: listTransactionsOf([...own, key])',

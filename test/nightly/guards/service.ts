@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const SERVICE: readonly Guard[] = [
   {
@@ -9,34 +9,33 @@ export const SERVICE: readonly Guard[] = [
     claim: 'a key gets the events its scopes allow, and is refused types beyond them',
     control: 'an empty feed returns a cursor that leads to the first event',
   },
-  {
-    file: 'src/health/watch-outages.ts',
-    text: '`update merchant_accounts set hold = hold where false;',
-    mutation: '`select hold from merchant_accounts where false;',
-    test: 'test/api/health/routes.test.ts',
-    claim:
-      'health is not ready once the probe (update on merchant_accounts) finds no room (53200), says so, and recovers by itself',
-    control: 'health is alive and ready, without a key',
-  },
-  {
-    file: 'src/health/watch-outages.ts',
-    text: 'found && { ...found, replaces: BACKLOG.name }',
-    mutation: 'found && { ...found, replaces: found.name }',
-    test: 'test/unit/platform/telemetry/outage-log.test.ts',
-    claim:
-      'a database that is away is no backlog as well: it is one line, whichever is noticed first',
-    control:
-      'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
-  },
-  {
-    file: 'src/health/watch-outages.ts',
-    text: "found?.name === 'database' && isEmbedded",
-    mutation: "found?.name === 'embedded' && isEmbedded",
-    test: 'test/process/outage.test.ts',
-    claim:
-      'the end of the embedded server is an error in the log, which says to restart the process',
-    control: '/readyz is 503 while sessions report commits before they are durable',
-  },
+  ...guards({ file: 'src/health/watch-outages.ts' }, [
+    {
+      text: '`update merchant_accounts set hold = hold where false;',
+      mutation: '`select hold from merchant_accounts where false;',
+      test: 'test/api/health/routes.test.ts',
+      claim:
+        'health is not ready once the probe (update on merchant_accounts) finds no room (53200), says so, and recovers by itself',
+      control: 'health is alive and ready, without a key',
+    },
+    {
+      text: 'found && { ...found, replaces: BACKLOG.name }',
+      mutation: 'found && { ...found, replaces: found.name }',
+      test: 'test/unit/platform/telemetry/outage-log.test.ts',
+      claim:
+        'a database that is away is no backlog as well: it is one line, whichever is noticed first',
+      control:
+        'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
+    },
+    {
+      text: "found?.name === 'database' && isEmbedded",
+      mutation: "found?.name === 'embedded' && isEmbedded",
+      test: 'test/process/outage.test.ts',
+      claim:
+        'the end of the embedded server is an error in the log, which says to restart the process',
+      control: '/readyz is 503 while sessions report commits before they are durable',
+    },
+  ]),
   {
     file: 'src/platform/telemetry/outage-log.ts',
     text: 'code: condition.code ?? outage.condition.code',
@@ -96,24 +95,22 @@ export const SERVICE: readonly Guard[] = [
     claim: 'a cell "+84 90" is written "\'+84 90"',
     control: 'a cell "with, a comma" is written "\\"with, a comma\\""',
   },
-  {
-    file: 'src/decisions/obstacles.ts',
-    text: "{ scope: 'refunds:approve', refusal",
-    mutation: "{ scope: 'refunds:write', refusal",
-    test: 'test/api/every-route.test.ts',
-    claim:
-      'POST /v1/refunds/:refundId/approval is refused to a key that has every scope but its own',
-    control: 'GET /v1/search refuses a parameter that it does not know, by its name',
-  },
-  {
-    file: 'src/decisions/obstacles.ts',
-    text: "    scope: 'refunds:write',",
-    mutation: "    scope: 'refunds:read',",
-    test: 'test/api/every-route.test.ts',
-    claim:
-      'POST /v1/refunds/:refundId/cancellation is refused to a key that has every scope but its own',
-    control: 'GET /v1/search refuses a parameter that it does not know, by its name',
-  },
+  ...guards({ file: 'src/decisions/obstacles.ts', test: 'test/api/every-route.test.ts' }, [
+    {
+      text: "{ scope: 'refunds:approve', refusal",
+      mutation: "{ scope: 'refunds:write', refusal",
+      claim:
+        'POST /v1/refunds/:refundId/approval is refused to a key that has every scope but its own',
+      control: 'GET /v1/search refuses a parameter that it does not know, by its name',
+    },
+    {
+      text: "    scope: 'refunds:write',",
+      mutation: "    scope: 'refunds:read',",
+      claim:
+        'POST /v1/refunds/:refundId/cancellation is refused to a key that has every scope but its own',
+      control: 'GET /v1/search refuses a parameter that it does not know, by its name',
+    },
+  ]),
   {
     file: 'src/refunds/request-routes.ts',
     text: "withDryRun(withScope('refunds:write'))",

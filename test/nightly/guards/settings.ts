@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 export const SETTINGS: readonly Guard[] = [
   {
@@ -10,40 +10,37 @@ export const SETTINGS: readonly Guard[] = [
     control:
       'a file that is a secret alone gives one line that names the place, without the content',
   },
-  {
-    file: 'src/config/environment.ts',
-    text: 'distance(name.toUpperCase(), nearest) <= 2',
-    mutation: 'distance(name.toUpperCase(), nearest) <= 0',
-    test: 'test/unit/config/unknown-names.test.ts',
-    claim: 'a misspelt setting DATABSE_URL is refused with the nearest setting',
-    control: 'a misspelt setting ROOL is refused with the nearest setting',
-  },
-  {
-    file: 'src/config/environment.ts',
-    text: 'SERVICE_LINK.test(value)',
-    mutation: 'SERVICE_LINK.test(name)',
-    test: 'test/unit/config/unknown-names.test.ts',
-    claim:
-      'the environment of a platform may hold the links of services with a name like that of a setting',
-    control: 'the environment of a platform docker is never refused',
-  },
-  {
-    file: 'src/config/accounts.ts',
-    text: 'codes.indexOf(code) !== index)',
-    mutation: 'codes.indexOf(code) > index)',
-    test: 'test/unit/config/merchants-file.test.ts',
-    claim: 'a file with one account twice gives one line that names the place, without the content',
-    control:
-      'an account whose token is given by a plain address gives one line that names the account',
-  },
-  {
-    file: 'src/config/accounts.ts',
-    text: "  if (error instanceof SyntaxError) return 'is not valid JSON'\n",
-    mutation: '  void JSON\n  if (error instanceof SyntaxError) return error.message\n',
-    test: 'test/unit/config/merchants-file.test.ts',
-    claim: 'a file not JSON gives one line that names the place, without the content',
-    control: 'an account has its own access token for cards, given or fetched, or none',
-  },
+  ...guards({ file: 'src/config/environment.ts', test: 'test/unit/config/unknown-names.test.ts' }, [
+    {
+      text: 'distance(name.toUpperCase(), nearest) <= 2',
+      mutation: 'distance(name.toUpperCase(), nearest) <= 0',
+      claim: 'a misspelt setting DATABSE_URL is refused with the nearest setting',
+      control: 'a misspelt setting ROOL is refused with the nearest setting',
+    },
+    {
+      text: 'SERVICE_LINK.test(value)',
+      mutation: 'SERVICE_LINK.test(name)',
+      claim:
+        'the environment of a platform may hold the links of services with a name like that of a setting',
+      control: 'the environment of a platform docker is never refused',
+    },
+  ]),
+  ...guards({ file: 'src/config/accounts.ts', test: 'test/unit/config/merchants-file.test.ts' }, [
+    {
+      text: 'codes.indexOf(code) !== index)',
+      mutation: 'codes.indexOf(code) > index)',
+      claim:
+        'a file with one account twice gives one line that names the place, without the content',
+      control:
+        'an account whose token is given by a plain address gives one line that names the account',
+    },
+    {
+      text: "  if (error instanceof SyntaxError) return 'is not valid JSON'\n",
+      mutation: '  void JSON\n  if (error instanceof SyntaxError) return error.message\n',
+      claim: 'a file not JSON gives one line that names the place, without the content',
+      control: 'an account has its own access token for cards, given or fetched, or none',
+    },
+  ]),
   {
     file: 'src/config/accounts.ts',
     text: "(['secret', 'previousSecret'] as const)",

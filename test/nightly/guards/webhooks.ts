@@ -1,4 +1,4 @@
-import type { Guard } from './guard.ts'
+import { type Guard, guards } from './guard.ts'
 
 const DELIVERY = 'test/api/webhooks/delivery.test.ts'
 const OUTAGE = 'test/api/webhooks/outage.test.ts'
@@ -9,15 +9,10 @@ const RACES = 'test/races/webhooks.test.ts'
 
 const ANY_SEQUENCE =
   'whatever is accepted, refused or lost, with two workers that lose their leases: nothing is lost, each transaction is in order, the cursor never goes back'
-const AT_ONCE = 'two workers never have more than four calls to an endpoint in flight'
-const ORDER =
-  'the order of one transaction holds while its first event is refused, and other transactions continue'
+
 const VERIFIED =
   "an endpoint gets the event, which the library's own verifier accepts, and no other header of ours"
-const SCHEDULE =
-  'an endpoint that fails for a while gets the same event, under the same id, by the retry schedule'
-const LOST_LEASE =
-  'a claim that lost its lease writes nothing, whatever came back, and the event is sent again under its id'
+
 const AT_NEW_ADDRESS =
   'a changed endpoint gets what waited at its new address at once, and keeps its secret'
 const VERSION =
@@ -44,47 +39,39 @@ export const WEBHOOKS: readonly Guard[] = [
     claim: 'an event whose metadata has the names of our own members needs nothing',
     control: 'the receivers in events are delivered as before',
   },
-  {
-    file: 'src/webhooks/deliver.ts',
-    text: '    if (err instanceof DomainError) throw err\n',
-    mutation: '    if (err instanceof DomainError || err instanceof Error) throw err\n',
-    test: DELIVERY,
-    claim: UNWRITABLE,
-    control: VERIFIED,
-  },
-  {
-    file: 'src/webhooks/claim.ts',
-    text: 'calls.some(({ sent }) => sent !== UNWRITABLE)',
-    mutation: 'calls.some(({ sent }) => sent !== UNWRITABLE || sent.error !== null)',
-    test: DELIVERY,
-    claim: UNWRITABLE,
-    control: VERIFIED,
-  },
-  {
-    file: 'src/webhooks/claim.ts',
-    text: '  return sql`r.event_id = (\n',
-    mutation: '  return sql`r.event_id >= (\n',
-    test: DELIVERY,
-    claim: ORDER,
-    control: VERIFIED,
-  },
-  {
-    file: 'src/webhooks/claim.ts',
-    text: ' where id = ${claim.id} and lease_id = ${claim.leaseId} for no key update',
-    mutation: ' where id = ${claim.id} and ${claim.leaseId}::uuid is not null for no key update',
-    test: DELIVERY,
-    claim: LOST_LEASE,
-    control: VERIFIED,
-  },
-  {
-    file: 'src/webhooks/claim.ts',
-    text: '    if (!row) return { value: undefined }\n',
-    mutation:
-      '    if (!row) return { value: undefined, last: () => endRetries(tx, claim, [...accepted, ...dropped]) }\n',
-    test: DELIVERY,
-    claim: 'a claim that lost its lease leaves the retry that it sent, although that was accepted',
-    control: VERIFIED,
-  },
+  ...guards({ file: 'src/webhooks/deliver.ts', test: DELIVERY, control: VERIFIED }, [
+    {
+      text: '    if (err instanceof DomainError) throw err\n',
+      mutation: '    if (err instanceof DomainError || err instanceof Error) throw err\n',
+      claim: UNWRITABLE,
+    },
+  ]),
+  ...guards({ file: 'src/webhooks/claim.ts', test: DELIVERY, control: VERIFIED }, [
+    {
+      text: 'calls.some(({ sent }) => sent !== UNWRITABLE)',
+      mutation: 'calls.some(({ sent }) => sent !== UNWRITABLE || sent.error !== null)',
+      claim: UNWRITABLE,
+    },
+    {
+      text: '  return sql`r.event_id = (\n',
+      mutation: '  return sql`r.event_id >= (\n',
+      claim:
+        'the order of one transaction holds while its first event is refused, and other transactions continue',
+    },
+    {
+      text: ' where id = ${claim.id} and lease_id = ${claim.leaseId} for no key update',
+      mutation: ' where id = ${claim.id} and ${claim.leaseId}::uuid is not null for no key update',
+      claim:
+        'a claim that lost its lease writes nothing, whatever came back, and the event is sent again under its id',
+    },
+    {
+      text: '    if (!row) return { value: undefined }\n',
+      mutation:
+        '    if (!row) return { value: undefined, last: () => endRetries(tx, claim, [...accepted, ...dropped]) }\n',
+      claim:
+        'a claim that lost its lease leaves the retry that it sent, although that was accepted',
+    },
+  ]),
   {
     file: 'src/webhooks/claim.ts',
     text: '    // The event of the change shows what is left.\n    await end()\n',
@@ -94,41 +81,39 @@ export const WEBHOOKS: readonly Guard[] = [
       'the condition of an endpoint is an event in the feed and at the other endpoints, when it fails and when it recovers',
     control: VERSION,
   },
-  {
-    file: 'src/webhooks/claim.ts',
-    text: 'where e.disabled_at is null and e.due_at <= now() and (e.failing',
-    mutation: 'where e.disabled_at is null and (e.failing',
-    test: OUTAGE,
-    claim:
-      'a failing endpoint is probed by one process only, at intervals that grow with the outage, up to a minute',
-    control:
-      'an endpoint is disabled by a failure five days after the first since its last success, and not before',
-  },
-  {
-    file: 'src/webhooks/claim.ts',
-    text: '  const isGone = calls.some(({ sent }) => sent.status === 410)',
-    mutation: '  const isGone = calls.some(({ sent }) => sent.status === 411)',
-    test: OUTAGE,
-    claim:
-      'an endpoint is disabled by a 410 at once: nothing more is sent or fanned out until it is enabled and continues in order',
-    control:
-      'an endpoint is disabled by a failure five days after the first since its last success, and not before',
-  },
-  {
-    file: 'src/webhooks/claim.ts',
-    text: 'const DELAYS_S = [5, 30,',
-    mutation: 'const DELAYS_S = [5, 5,',
-    test: DELIVERY,
-    claim: SCHEDULE,
-    control: VERIFIED,
-  },
+  ...guards({ file: 'src/webhooks/claim.ts', test: OUTAGE }, [
+    {
+      text: 'where e.disabled_at is null and e.due_at <= now() and (e.failing',
+      mutation: 'where e.disabled_at is null and (e.failing',
+      claim:
+        'a failing endpoint is probed by one process only, at intervals that grow with the outage, up to a minute',
+      control:
+        'an endpoint is disabled by a failure five days after the first since its last success, and not before',
+    },
+    {
+      text: '  const isGone = calls.some(({ sent }) => sent.status === 410)',
+      mutation: '  const isGone = calls.some(({ sent }) => sent.status === 411)',
+      claim:
+        'an endpoint is disabled by a 410 at once: nothing more is sent or fanned out until it is enabled and continues in order',
+      control:
+        'an endpoint is disabled by a failure five days after the first since its last success, and not before',
+    },
+  ]),
+  ...guards({ file: 'src/webhooks/claim.ts', test: DELIVERY, control: VERIFIED }, [
+    {
+      text: 'const DELAYS_S = [5, 30,',
+      mutation: 'const DELAYS_S = [5, 5,',
+      claim:
+        'an endpoint that fails for a while gets the same event, under the same id, by the retry schedule',
+    },
+  ]),
   {
     file: 'src/webhooks/claim.ts',
     text: '        ahead = ${writeIds(wave.ahead)}::bigint[],',
     mutation: '        ahead = ${writeIds(wave.ahead.slice(0, 0))}::bigint[],',
     test: RACES,
     claim: ANY_SEQUENCE,
-    control: AT_ONCE,
+    control: 'two workers never have more than four calls to an endpoint in flight',
   },
   {
     file: 'src/webhooks/plan.ts',
@@ -138,15 +123,14 @@ export const WEBHOOKS: readonly Guard[] = [
     claim: ANY_SEQUENCE,
     control: 'two workers send one event once',
   },
-  {
-    file: 'src/webhooks/plan.ts',
-    text: '[...claim.ahead, ...ahead]',
-    mutation: 'ahead',
-    test: CHANGES,
-    claim:
-      'a changed endpoint is not sent again what it has accepted before an event that it gets now',
-    control: AT_NEW_ADDRESS,
-  },
+  ...guards({ file: 'src/webhooks/plan.ts', test: CHANGES, control: AT_NEW_ADDRESS }, [
+    {
+      text: '[...claim.ahead, ...ahead]',
+      mutation: 'ahead',
+      claim:
+        'a changed endpoint is not sent again what it has accepted before an event that it gets now',
+    },
+  ]),
   {
     file: 'src/webhooks/plan.ts',
     text: '  const due = retries.filter((retry) => isWanted(retry, filter))',
@@ -158,48 +142,37 @@ export const WEBHOOKS: readonly Guard[] = [
     control:
       'a key for webhooks alone can neither repeat, list, test nor enable what it may not read',
   },
-  {
-    file: 'src/webhooks/plan.ts',
-    text: '  return ahead.includes(event.id) || event.transactionId === id',
-    mutation: '  return ahead.includes(event.id) || event.transactionId === `${id} `',
-    test: CONDITIONS,
-    claim:
-      'the condition of an endpoint is an event in the feed and at the other endpoints, when it fails and when it recovers',
-    control: VERSION,
-  },
-  {
-    file: 'src/webhooks/deliver.ts',
-    text: '  const [askedAt, leftMs] = [performance.now(), startTimer(LEASE_MS)]\n  const claims = await claimEndpoints(ctx, isFailing, limit)\n',
-    mutation:
-      '  const claims = await claimEndpoints(ctx, isFailing, limit)\n  const [askedAt, leftMs] = [performance.now(), startTimer(LEASE_MS)]\n',
-    test: DELIVERY,
-    claim: 'a claim that took until its lease had nearly expired is not sent',
-    control: VERIFIED,
-  },
-  {
-    file: 'src/webhooks/deliver.ts',
-    text: 'failing.map(({ claim }) => releaseClaim(ctx, claim))',
-    mutation: 'failing.slice(0, 0).map(({ claim }) => releaseClaim(ctx, claim))',
-    test: DELIVERY,
-    claim: 'a claim of failing endpoints is given back when that of the others fails',
-    control: VERIFIED,
-  },
-  {
-    file: 'src/webhooks/deliver.ts',
-    text: 'leftMs() < 2 * CALL_MS',
-    mutation: 'leftMs() < -40 * CALL_MS',
-    test: DELIVERY,
-    claim: 'a claim that stalled until its lease had nearly expired is not sent',
-    control: VERIFIED,
-  },
-  {
-    file: 'src/webhooks/deliver.ts',
-    text: '  const at = new Date(lease.claimedAt + performance.now() - lease.askedAt)',
-    mutation: '  const at = ctx.now()',
-    test: DELIVERY,
-    claim: 'an endpoint gets database time, however wrong the clock of the sending process is',
-    control: VERIFIED,
-  },
+  ...guards({ file: 'src/webhooks/plan.ts', test: CONDITIONS, control: VERSION }, [
+    {
+      text: '  return ahead.includes(event.id) || event.transactionId === id',
+      mutation: '  return ahead.includes(event.id) || event.transactionId === `${id} `',
+      claim:
+        'the condition of an endpoint is an event in the feed and at the other endpoints, when it fails and when it recovers',
+    },
+  ]),
+  ...guards({ file: 'src/webhooks/deliver.ts', test: DELIVERY, control: VERIFIED }, [
+    {
+      text: '  const [askedAt, leftMs] = [performance.now(), startTimer(LEASE_MS)]\n  const claims = await claimEndpoints(ctx, isFailing, limit)\n',
+      mutation:
+        '  const claims = await claimEndpoints(ctx, isFailing, limit)\n  const [askedAt, leftMs] = [performance.now(), startTimer(LEASE_MS)]\n',
+      claim: 'a claim that took until its lease had nearly expired is not sent',
+    },
+    {
+      text: 'failing.map(({ claim }) => releaseClaim(ctx, claim))',
+      mutation: 'failing.slice(0, 0).map(({ claim }) => releaseClaim(ctx, claim))',
+      claim: 'a claim of failing endpoints is given back when that of the others fails',
+    },
+    {
+      text: 'leftMs() < 2 * CALL_MS',
+      mutation: 'leftMs() < -40 * CALL_MS',
+      claim: 'a claim that stalled until its lease had nearly expired is not sent',
+    },
+    {
+      text: '  const at = new Date(lease.claimedAt + performance.now() - lease.askedAt)',
+      mutation: '  const at = ctx.now()',
+      claim: 'an endpoint gets database time, however wrong the clock of the sending process is',
+    },
+  ]),
   {
     file: 'src/webhooks/deliver.ts',
     text: 'calls.free() > 0 &&',
@@ -225,65 +198,57 @@ export const WEBHOOKS: readonly Guard[] = [
     control:
       'the condition of an endpoint is an event when it is disabled, by a 410 or with its key, and when it is enabled again',
   },
-  {
-    file: 'src/webhooks/endpoints.ts',
-    text: '  const own = covers(merchantCode) ? [merchantCode] : []\n  const ofAll = merchants.includes(EVERY_MERCHANT) ? undefined : merchants\n',
-    mutation:
-      '  const own = covers(merchantCode) ? [merchantCode] : []\n  const ofAll = merchants.length > 0 ? undefined : merchants\n',
-    test: OWNERS,
-    claim: 'an endpoint whose key ends of a person ends with the access of the person',
-    control:
-      'an endpoint whose key ends belongs to whoever gives it other types, so that the owner may read what it gets',
-  },
-  {
-    file: 'src/webhooks/endpoints.ts',
-    text: 'own.ended_at is null\n      and (own.expires_at is null or own.expires_at > now())\n',
-    mutation: 'own.ended_at is null\n',
-    test: OWNERS,
-    claim:
-      'an endpoint whose key ends gets nothing more once the key expires: no new event, none that waits',
-    control:
-      'a key for webhooks alone can neither repeat, list, test nor enable what it may not read',
-  },
-  {
-    file: 'src/webhooks/changes.ts',
-    text: 'case when e.lease_owner is null then clock.at else e.due_at end',
-    mutation: 'clock.at',
-    test: CHANGES,
-    claim:
-      'a changed endpoint gets nothing while a call to its old address is under way, and then everything at the new one',
-    control: AT_NEW_ADDRESS,
-  },
-  {
-    file: 'src/webhooks/changes.ts',
-    text: '    if (error instanceof DomainError) throw error\n    return undefined\n',
-    mutation: '    throw error\n',
-    test: CHANGES,
-    claim:
-      'a rotated secret takes the place of one that cannot be opened any more, and what waits is sent',
-    control: AT_NEW_ADDRESS,
-  },
-  {
-    file: 'src/webhooks/replay.ts',
-    text: '        ahead = array(select id from unnest(ahead) as id where id <= ${start}::bigint order by id)\n      where id = ${request.id}`\n    await tx`\n      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${start}::bigint`',
-    mutation:
-      '        ahead = array(select id from unnest(ahead) as id where id <= ${start}::bigint order by id)\n      where id = ${request.id}`',
-    test: OUTAGE,
-    claim:
-      'a replay repeats everything after an event, in order, and duplicates no pending delivery',
-    control:
-      'a replay leaves no newer delivery in front of what it repeats: those in flight are sent again in order',
-  },
-  {
-    file: 'src/webhooks/replay.ts',
-    text: '  if (after === 0) return start\n',
-    mutation: '  if (after < 0) return start\n',
-    test: OUTAGE,
-    claim:
-      'a replay from 0 begins with the oldest event that is kept, and an older event is refused with that advice',
-    control:
-      'a replay repeats everything after an event, in order, and duplicates no pending delivery',
-  },
+  ...guards({ file: 'src/webhooks/endpoints.ts', test: OWNERS }, [
+    {
+      text: '  const own = covers(merchantCode) ? [merchantCode] : []\n  const ofAll = merchants.includes(EVERY_MERCHANT) ? undefined : merchants\n',
+      mutation:
+        '  const own = covers(merchantCode) ? [merchantCode] : []\n  const ofAll = merchants.length > 0 ? undefined : merchants\n',
+      claim: 'an endpoint whose key ends of a person ends with the access of the person',
+      control:
+        'an endpoint whose key ends belongs to whoever gives it other types, so that the owner may read what it gets',
+    },
+    {
+      text: 'own.ended_at is null\n      and (own.expires_at is null or own.expires_at > now())\n',
+      mutation: 'own.ended_at is null\n',
+      claim:
+        'an endpoint whose key ends gets nothing more once the key expires: no new event, none that waits',
+      control:
+        'a key for webhooks alone can neither repeat, list, test nor enable what it may not read',
+    },
+  ]),
+  ...guards({ file: 'src/webhooks/changes.ts', test: CHANGES, control: AT_NEW_ADDRESS }, [
+    {
+      text: 'case when e.lease_owner is null then clock.at else e.due_at end',
+      mutation: 'clock.at',
+      claim:
+        'a changed endpoint gets nothing while a call to its old address is under way, and then everything at the new one',
+    },
+    {
+      text: '    if (error instanceof DomainError) throw error\n    return undefined\n',
+      mutation: '    throw error\n',
+      claim:
+        'a rotated secret takes the place of one that cannot be opened any more, and what waits is sent',
+    },
+  ]),
+  ...guards({ file: 'src/webhooks/replay.ts', test: OUTAGE }, [
+    {
+      text: '        ahead = array(select id from unnest(ahead) as id where id <= ${start}::bigint order by id)\n      where id = ${request.id}`\n    await tx`\n      delete from webhook_retries where endpoint_id = ${request.id} and event_id > ${start}::bigint`',
+      mutation:
+        '        ahead = array(select id from unnest(ahead) as id where id <= ${start}::bigint order by id)\n      where id = ${request.id}`',
+      claim:
+        'a replay repeats everything after an event, in order, and duplicates no pending delivery',
+      control:
+        'a replay leaves no newer delivery in front of what it repeats: those in flight are sent again in order',
+    },
+    {
+      text: '  if (after === 0) return start\n',
+      mutation: '  if (after < 0) return start\n',
+      claim:
+        'a replay from 0 begins with the oldest event that is kept, and an older event is refused with that advice',
+      control:
+        'a replay repeats everything after an event, in order, and duplicates no pending delivery',
+    },
+  ]),
   {
     file: 'src/webhooks/log.ts',
     text: '    where e.id = ${sql(alias)}.event_id and e.merchant_code = ${merchantCode} and ${isReadable})`',
