@@ -208,7 +208,7 @@ const PLAYS: Record<string, readonly Play[]> = {
       },
     })),
   ],
-  'refunds/request.ts: .update(externalRefunds)': [
+  'refunds/store-refund.ts: .update(externalRefunds)': [
     {
       what: 'it is ours, from a lost row, and growth shows it',
       play: () => repeatLost('lost-1', true),
