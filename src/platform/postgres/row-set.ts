@@ -20,7 +20,8 @@ export function pickColumns<T extends PgTable, Name extends keyof T['_']['column
 /**
  * Passes any number of rows as one JSON parameter, so that the text of the statement stays the same. For use after
  * `from`: the columns are the properties' names in snake case, and `ordinality` counts from 1. Decimals, times and
- * bytes (`\x…`) travel as strings, so they stay exact. An undefined member is null.
+ * bytes (`\x…`) travel as strings, so they stay exact. An undefined member is null. The parameter is text, because a
+ * session without the query builder's types would encode a JSON one twice.
  * @param columns what is sent of each row. Keep it in a constant, because its text is cached
  */
 export function rowSet<Name extends string>(
@@ -104,7 +105,7 @@ export function writeRowSet(alias: string, columns: RowSetColumns, parameter: st
   const { list, definition } = describeColumns(columns)
   return `(
     select ${list}, ordinality
-    from rows from (json_to_recordset(${parameter}::json) as (${definition})) with ordinality
+    from rows from (json_to_recordset(${parameter}::text::json) as (${definition})) with ordinality
   ) as ${alias}`
 }
 
