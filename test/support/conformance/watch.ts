@@ -31,8 +31,14 @@ export async function watchService<S extends Service>(service: S): Promise<S> {
   document ??= await buildDocument(ctx)
   if (!listens) subscribe('http.server.request.start', listen)
   listens = true
-  watched.set(port, shareCheck(document, ctx.config.ROLE === 'worker'))
-  const stop = () => service.stop().finally(() => watched.delete(port))
+  const shared = shareCheck(document, ctx.config.ROLE === 'worker')
+  const own: Check = (answer) => shared(answer)
+  watched.set(port, own)
+  const stop = () =>
+    service.stop().finally(() => {
+      // Another service may have the port by now.
+      if (watched.get(port) === own) watched.delete(port)
+    })
   return { ...service, stop }
 }
 
