@@ -92,7 +92,8 @@ function buildRow(
     encryptReceiver(encryption, one, column, refundId)
   const proven = known?.proves ? known : undefined
   return {
-    ...{ ...key, refundId, amount, reason, metadata, status },
+    ...{ ...key, refundId, amount, reason, status },
+    metadata: sortMembers(metadata),
     ...{ idempotencyKey, fingerprint: fingerprint.value, fingerprintKeyId: fingerprint.keyId },
     // One that has succeeded is never sent.
     receiver: receiver && status !== 'succeeded' ? encrypt(receiver, 'receiver') : null,
@@ -118,6 +119,13 @@ function buildRow(
         }),
     ...{ requestedAt: now, updatedAt: now },
   }
+}
+
+/** In the order in which `jsonb` keeps members, so that the first answer is the same to the letter as later ones. */
+function sortMembers(given: Record<string, string>): Record<string, string> {
+  const members = Object.entries(given).map(([name, value]) => [Buffer.from(name), value] as const)
+  members.sort(([a], [b]) => a.length - b.length || a.compare(b))
+  return Object.fromEntries(members.map(([name, value]) => [name.toString(), value]))
 }
 
 function listSteps({ access, refundId, key, params, surplus, judged }: AcceptedRefund) {

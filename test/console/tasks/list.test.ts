@@ -117,7 +117,9 @@ describe('what waits for a person', () => {
   })
 
   it('is counted in the navigation of every page, and again after what the person did', async () => {
-    const { approver, viewer } = people
+    // The count is kept for some seconds for each person.
+    const approver = await addVisitor(rig.database, { roles: ['approver'] })
+    const { viewer } = people
     const id = await request('60')
     await request('61')
     const open = async (who: Visitor) =>

@@ -73,4 +73,13 @@ export const IDEMPOTENCY: readonly Guard[] = [
     control:
       'a request that meets a concurrent one between its steps waits for the transaction without holding the payment',
   },
+  {
+    file: 'src/refunds/store-refund.ts',
+    text: '  members.sort(([a], [b]) => a.length - b.length || a.compare(b))\n',
+    mutation: '  members.sort(() => 0)\n',
+    test: 'test/api/refunds/request/metadata.test.ts',
+    claim:
+      'under the same key the replay is the first answer to the letter, in whatever order the pairs were sent',
+    control: 'under the same key the same pairs in another order replay the refund',
+  },
 ]

@@ -52,6 +52,20 @@ describe('under the same key', () => {
     expect((await expectTaken(again, true)).id).toBe(first.id)
   })
 
+  it('the replay is the first answer to the letter, in whatever order the pairs were sent', async () => {
+    const { id } = await seedPaid(rig.database)
+    const body = { metadata: { long: '1', é: '2', b: '3', a: '4', '10': '5', '9': '6' } }
+    const request = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': 'metadata-letter' },
+      body: JSON.stringify(body),
+    }
+    const send = async () => await (await rig.api(`/v1/payments/${id}/refunds`, request)).text()
+    const first = await send()
+    expect(await send()).toBe(first)
+    expect(first).toContain('"metadata":{"9":"6","10":"5","a":"4","b":"3","é":"2","long":"1"}')
+  })
+
   it('other pairs are another request', async () => {
     const { id } = await seedPaid(rig.database)
     const asked = { url, idempotencyKey: 'metadata-other' }
