@@ -89,10 +89,15 @@ function listen(message: unknown): void {
   }
   // Checked before the last byte is sent, so that the violation is recorded when the client has the response.
   Object.assign(response, {
-    // Names and values in turn, as /ipn sends them, are in no `getHeaders()`.
+    // What is given here is in no `getHeaders()`: /ipn gives names and values in turn, reads of a transaction an object.
     writeHead: (...given: unknown[]) => {
-      const flat = z.array(z.string()).safeParse(given.at(-1)).data ?? []
+      const last = given.at(-1)
+      const flat = z.array(z.string()).safeParse(last).data ?? []
       for (let at = 0; at < flat.length; at += 2) lines.push([flat[at] ?? '', flat[at + 1] ?? ''])
+      const members = z.record(z.string(), z.unknown()).safeParse(last).data ?? {}
+      for (const [name, value] of Object.entries(members)) {
+        if (value !== undefined) lines.push([name.toLowerCase(), `${value}`])
+      }
       return Reflect.apply(writeHead, response, given)
     },
     write: (...given: unknown[]) => {
