@@ -101,10 +101,11 @@ it.each(LOCKS)('does not wait for %s of another schema', async (_, lock) => {
       await sql`select pg_try_advisory_xact_lock(${sql.unsafe(String(lock))}) as mine`
     expect(await take(one)).toEqual([{ mine: false }])
     // The second service may hold its own for a moment.
-    await two.sql.begin(async (tx) => {
+    const taken = two.sql.begin(async (tx) => {
       await tx`set local lock_timeout = '10s'`
       await tx`select pg_advisory_xact_lock(${tx.unsafe(String(lock))})`
     })
+    await expect(taken).resolves.toBeUndefined()
     await held`select pg_advisory_unlock_all()`
   } finally {
     held.release()
