@@ -6,6 +6,7 @@ import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const rig = useRig({ settings: { ROLE: 'web' } })
+const countWaiting = () => rig.service.ctx.feedWaiters.count()
 
 async function publish(transactionId: string): Promise<void> {
   const { sql } = rig.database
@@ -28,8 +29,7 @@ describe('after=latest', () => {
 
   it('waits for the next event', async () => {
     const waiting = rig.api('/v1/events?after=latest&wait=60')
-    const isWaiting = () => rig.service.ctx.feedWaiters.count() > 0
-    await waitUntil(isWaiting, { what: 'the reader to wait' })
+    await waitUntil(() => countWaiting() > 0, { what: 'the reader to wait' })
     await publish('T-WAITED')
     const { data } = await readEvents(await waiting)
     expect(data.map(({ transactionId }) => transactionId)).not.toContain('T-BEFORE')
@@ -48,6 +48,7 @@ describe('after=latest', () => {
       )
     await waitUntil(() => ids().length > 0, { what: 'the event' })
     stream.leave()
+    await waitUntil(() => countWaiting() === 0, { what: 'the end of the stream' })
     expect(ids()).toEqual(['T-STREAMED'])
   })
 })
