@@ -43,6 +43,7 @@ const DELIVERY_ATTEMPTS = 5
 const LATE_MS = 5_500
 /** Twice a lease of the stage: an order system that waits longer waits in vain. */
 const PATIENCE_MS = 33_000
+/** At least; as long as the look before took, which reads everything from the service that is to come to rest. */
 const LOOK_EVERY_MS = 1_000
 const TELL_EVERY = 10
 
@@ -117,6 +118,7 @@ export async function awaitRest(
 ): Promise<Ledgers> {
   await pause(Math.max(0, LATE_MS - (performance.now() - healedAt)))
   for (let look = 1; ; look += 1) {
+    const lookedAt = performance.now()
     const pending = countPendingDeliveries(
       await sources.gateway.readJournal('ipn'),
       DELIVERY_ATTEMPTS,
@@ -128,6 +130,6 @@ export async function awaitRest(
     if (look % TELL_EVERY === 0) {
       log(`not idle yet: ${pending} deliveries, ${problems.length} problems, ${problems[0]?.rule}`)
     }
-    await pause(LOOK_EVERY_MS)
+    await pause(Math.max(LOOK_EVERY_MS, performance.now() - lookedAt))
   }
 }
