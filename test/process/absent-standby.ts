@@ -36,6 +36,7 @@ export async function startWaitingDatabase(): Promise<WaitingDatabase> {
   })
   const probe = postgres(server.url, { max: 1, onnotice: () => {} })
 
+  const commit = async () => await probe`select pg_logical_emit_message(true, 'probe', '')`
   const countWaiting = async () => {
     const rows = await sql`select from pg_stat_activity where wait_event = 'SyncRep'`
     return rows.length
@@ -59,7 +60,7 @@ export async function startWaitingDatabase(): Promise<WaitingDatabase> {
       const waits = async () => {
         if (!running) {
           running = true
-          probe`select pg_logical_emit_message(true, 'probe', '')`.then(() => {
+          commit().then(() => {
             running = false
           })
         }
@@ -71,6 +72,8 @@ export async function startWaitingDatabase(): Promise<WaitingDatabase> {
     },
     async release() {
       await set('')
+      // It waits until the server has applied that, and no `hold` that follows takes effect before.
+      await commit()
       await waitUntil(async () => (await countWaiting()) === 0, { what: 'no commit waits' })
     },
     async untilWaiting(commits) {
