@@ -60,7 +60,8 @@ async function findStart(tx: Tx, after: number): Promise<number> {
 
 /**
  * Delivers an event again, whether it was accepted or waits as a retry. It is due at once unless an earlier event of
- * its transaction waits, and later ones wait for it. An event that the endpoint has not reached yet needs no replay.
+ * its transaction waits, and later ones wait for it.
+ * @returns 0 for an event that the endpoint has not reached yet: it is sent in its turn, and not again
  * @throws DomainError as `changeEndpoint` does, `webhook_endpoint_disabled`, and `webhook_delivery_not_found` if the
  *   endpoint does not get the event, or the event was deleted
  */
@@ -79,7 +80,7 @@ export async function replayDelivery(
       const detail = `The endpoint has no delivery of an event ${eventId} that is still kept`
       throw new DomainError('webhook_delivery_not_found', detail)
     }
-    await tx`
+    const { count } = await tx`
       with again as materialized (
         select e.id as endpoint_id, ev.id, ev.merchant_code, ev.transaction_id
         from webhook_endpoints as e join events as ev on ev.id = ${eventId}
@@ -88,7 +89,7 @@ export async function replayDelivery(
       select endpoint_id, id, merchant_code, transaction_id from again
       on conflict (event_id, endpoint_id) do update
         set due_at = excluded.due_at, attempts = 0, failing_since = null`
-    return 1
+    return count
   })
 }
 

@@ -143,6 +143,14 @@ describe('a replay', () => {
     expect(await list(id)).toHaveLength(3)
   })
 
+  it('of an event that was not sent yet is not counted: it is sent in its turn, once', async () => {
+    const { receiver, id } = await openEndpoint(rig)
+    const [eventId = ''] = await publish(rig, ['T-TURN'])
+    expect(await replay(id, eventId)).toEqual({ replayed: 0 })
+    await work(rig.service.ctx)
+    expect(listIds(receiver.seen)).toEqual([eventId])
+  })
+
   it('of one that failed makes it due at once; the others keep their backoff', async () => {
     const { receiver, id } = await openEndpoint(rig, 500)
     const [, second = ''] = await deliver(rig, ['T-7', 'T-8'])
