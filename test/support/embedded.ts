@@ -13,12 +13,12 @@ import {
 } from '../../src/platform/postgres/embedded.ts'
 import { findPackage } from '../../src/platform/postgres/embedded-binaries.ts'
 import { bundle } from './bundle.ts'
-import { readProcess, readServerPid, sendSignal } from './processes.ts'
+import { readProcess, sendSignal } from './processes.ts'
 import { waitUntil } from './wait-until.ts'
 
 export const isRoot = process.getuid?.() === 0
 
-export const Started = z.object({ url: z.string(), dataDir: z.string() })
+export const Started = z.object({ url: z.string(), dataDir: z.string(), server: z.number() })
 /** Statements that write data, and one that reads it back: 42. */
 export const STORE = ['create table kept (x int)', 'insert into kept values (42)']
 export const READ_BACK = 'select x from kept'
@@ -98,8 +98,7 @@ export async function readAnswer(child: ChildProcess): Promise<unknown> {
 /** Starts a database in the folder from a separate process. */
 export async function startElsewhere(dataDir: string, mode = 'hold') {
   const owner = runOwner([dataDir, mode])
-  const { url, dataDir: cluster } = Started.parse(await readAnswer(owner))
-  const server = readServerPid(cluster)
+  const { url, server } = Started.parse(await readAnswer(owner))
   return { url, server, owner: owner.pid ?? 0, watchdog: readProcess(server)?.parent ?? 0 }
 }
 
