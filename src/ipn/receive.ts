@@ -80,7 +80,11 @@ function createIntake(config: Config) {
 
 type Intake = ReturnType<typeof createIntake>
 
-/** Verdicts that the gateway never causes. One of an unknown account, or a `recut` one, may be well signed. */
+/**
+ * Verdicts that the gateway never causes. One of an unknown account, or a `recut` one, may be well signed. A body that
+ * a lost connection cut off counts too, which harms no gateway behind a bad line: the count decides only how bad ones
+ * are answered. Well-signed ones wait only for CPU time, of which a cut-off body is charged what its size costs.
+ */
 const BAD: ReadonlySet<IpnAnswer['verdict']> = new Set(['malformed', 'bad_signature'])
 
 /**
