@@ -12,6 +12,7 @@ import {
   type Obstacle,
   OUTCOMES,
   type RefundOutcome,
+  UNSENT_DECISIONS,
 } from '../decisions/obstacles.ts'
 import { findMayRelease, readStanding } from '../decisions/second-person.ts'
 import { readShownVersion } from '../decisions/unit-of-work.ts'
@@ -94,20 +95,19 @@ export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage) {
   const may = (decision: Decision) => can(DECISIONS[decision].scope)
   const isOffered = (decision: Decision) => may(decision) && find(decision) === undefined
   const outcomes = OUTCOMES.filter(isOffered)
-  const offered = { approve: isOffered('approve'), cancel: isOffered('cancel'), outcomes }
   const isHeld = isCancellable(found.refund) && Boolean(view.hold ?? view.accountHold)
   const obstacles = [
     ...(find('approve')?.why === 'asked' ? [t('decisions.notNow.asked')] : []),
-    ...UNSENT.flatMap((decision) => (may(decision) ? explain(find(decision)) : [])),
+    ...UNSENT_DECISIONS.flatMap((decision) => (may(decision) ? explain(find(decision)) : [])),
     ...(may('succeeded') ? explainOutcomes(find, outcomes) : []),
     ...(isHeld ? [t('decisions.notNow.hold')] : []),
   ]
-  const isAny = offered.approve || offered.cancel || outcomes.length > 0 || obstacles.length > 0
+  const isAny = UNSENT_DECISIONS.some(isOffered) || outcomes.length > 0 || obstacles.length > 0
   const again = outcomes.some((outcome) => needsAnother(decidable, outcome, beside))
   // The evidence is shown with the decision, or explains why there is none yet.
   const isShown = STATES[decidable.status].awaited || decidable.status === 'needs_review'
   return {
-    ...{ ...offered, decline: isOffered('decline') },
+    ...{ isOffered, outcomes },
     /** Whether a success that was only inferred can be confirmed. */
     confirm: view.inferred && outcomes.includes('succeeded'),
     /** The person may decide because nobody else can, and this is recorded. */
@@ -117,9 +117,6 @@ export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage) {
     obstacles: isAny ? [...new Set(obstacles)] : [t('decisions.notNow.noScope')],
   }
 }
-
-/** The decisions about a refund that was not sent. */
-const UNSENT = ['approve', 'decline', 'cancel'] as const
 
 /** Explains why no outcome can be decided, or which ones only another person can decide, or this one only later. */
 function explainOutcomes(

@@ -101,7 +101,7 @@ export const refundPage = definePage<FoundRefund>({
       body: (
         <>
           <RefundFacts shown={shown} ctx={ctx} />
-          {offers.approve ? <ApproveCard shown={shown} mayDecline={offers.decline} /> : null}
+          {offers.isOffered('approve') ? <ApproveCard {...{ shown, offers }} /> : null}
           {offers.showsProof ? <ProofCard proof={proof} /> : null}
           {offers.showsProof ? <SupportCard shown={shown} /> : null}
           {offers.confirm ? <ConfirmCard shown={shown} /> : null}
@@ -113,7 +113,7 @@ export const refundPage = definePage<FoundRefund>({
               ))}
             </Card>
           )}
-          {offers.cancel ? <CancelCard shown={shown} /> : null}
+          {offers.isOffered('cancel') ? <CancelCard shown={shown} /> : null}
           {can('ops') && (isOpen(view) || view.hold !== null) ? <HoldCard shown={shown} /> : null}
           {offers.annotate ? <Review shown={shown} /> : null}
           <StepsCard proof={proof} />
@@ -126,8 +126,7 @@ export const refundPage = definePage<FoundRefund>({
 
 const pathOf = ({ view }: ShownRefundPage) => refundPagePath(view.merchantCode, view.id)
 
-function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
-  const { shown, mayDecline } = props
+function ApproveCard({ shown, offers }: { shown: ShownRefundPage; offers: Offers }) {
   const { view, payment, version } = shown
   const amount = formatMoney(view.amount, view.currency)
   const buttons = (
@@ -135,7 +134,7 @@ function ApproveCard(props: { shown: ShownRefundPage; mayDecline: boolean }) {
       <button type="submit" name="decision" value="approve">
         {t('decisions.approve.approve')}
       </button>
-      {mayDecline ? (
+      {offers.isOffered('decline') ? (
         <button class="danger" type="submit" name="decision" value="decline">
           {t('decisions.approve.decline')}
         </button>

@@ -33,6 +33,8 @@ export const DECISIONS = {
 
 export type Decision = keyof typeof DECISIONS
 
+/** The decisions about a refund that was not sent, and those about one that was. */
+export const UNSENT_DECISIONS = ['approve', 'decline', 'cancel'] as const
 export const OUTCOMES = ['succeeded', 'failed', 'returned'] as const
 export type RefundOutcome = (typeof OUTCOMES)[number]
 
