@@ -11,7 +11,7 @@ import {
 import { findText } from '../../src/console/texts/text.ts'
 import { DISCREPANCY_KINDS } from '../../src/discrepancies/kinds.ts'
 import { REFUSALS } from '../../src/errors.ts'
-import { EVENT_SCOPES } from '../../src/events/event.ts'
+import { EVENT_TYPES, EVENTS } from '../../src/events/event.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { readDocument } from '../read-document.ts'
 import { SECTIONS } from './settings.ts'
@@ -160,17 +160,11 @@ function describeRefusals(): string {
   return table(['code', 'status', 'title'], rows)
 }
 
-/** What an event carries: `sync.abandoned` is about a transaction, every other type begins with its object. */
-function describeObject(type: string): string {
-  const [object = ''] = type.split('.')
-  return object === 'sync' ? 'transaction' : object.replaceAll('_', ' ')
-}
-
 function describeEvents(): string {
-  const rows = Object.entries(EVENT_SCOPES).map(([type, scope]) => [
+  const rows = EVENT_TYPES.map((type) => [
     code(type),
-    describeObject(type),
-    code(scope),
+    EVENTS[type].object.replaceAll('_', ' '),
+    code(EVENTS[type].scope),
   ])
   return table(['type', 'object', 'scope'], rows)
 }

@@ -5,36 +5,43 @@ import { DomainError } from '../errors.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 
-/**
- * Every event type, with the scope that reads it. Every reader of payments gets the events of discrepancies, as the
- * payments concerned may be wrong; those that name a refund need `refunds:read` as well. The events of a webhook
- * endpoint have its id as their transaction id, which keeps them in order.
- */
-export const EVENT_SCOPES = {
-  'payment.created': 'payments:read',
-  'payment.updated': 'payments:read',
-  'transaction.paid': 'payments:read',
-  'transaction.updated': 'payments:read',
-  'transaction.final': 'payments:read',
-  'refund.created': 'refunds:read',
-  'refund.updated': 'refunds:read',
-  'external_refund.found': 'refunds:read',
-  'external_refund.updated': 'refunds:read',
-  'sync.abandoned': 'payments:read',
-  'discrepancy.found': 'payments:read',
-  'discrepancy.updated': 'payments:read',
-  'webhook_endpoint.failing': 'webhooks:write',
-  'webhook_endpoint.disabled': 'webhooks:write',
-  'webhook_endpoint.recovered': 'webhooks:write',
-} as const satisfies Record<string, Scope>
+const PAYMENT = { object: 'payment', scope: 'payments:read' } as const
+const TRANSACTION = { object: 'transaction', scope: 'payments:read' } as const
+const REFUND = { object: 'refund', scope: 'refunds:read' } as const
+const EXTERNAL_REFUND = { object: 'external_refund', scope: 'refunds:read' } as const
+const DISCREPANCY = { object: 'discrepancy', scope: 'payments:read' } as const
+const ENDPOINT = { object: 'webhook_endpoint', scope: 'webhooks:write' } as const
 
-export type EventType = keyof typeof EVENT_SCOPES
+/**
+ * Every event type, with what it carries and the scope that reads it. Every reader of payments gets the events of
+ * discrepancies, as the payments concerned may be wrong; those that name a refund need `refunds:read` as well. The
+ * events of a webhook endpoint have its id as their transaction id, which keeps them in order.
+ */
+export const EVENTS = {
+  'payment.created': PAYMENT,
+  'payment.updated': PAYMENT,
+  'transaction.paid': TRANSACTION,
+  'transaction.updated': TRANSACTION,
+  'transaction.final': TRANSACTION,
+  'refund.created': REFUND,
+  'refund.updated': REFUND,
+  'external_refund.found': EXTERNAL_REFUND,
+  'external_refund.updated': EXTERNAL_REFUND,
+  'sync.abandoned': TRANSACTION,
+  'discrepancy.found': DISCREPANCY,
+  'discrepancy.updated': DISCREPANCY,
+  'webhook_endpoint.failing': ENDPOINT,
+  'webhook_endpoint.disabled': ENDPOINT,
+  'webhook_endpoint.recovered': ENDPOINT,
+} as const satisfies Record<string, { object: string; scope: Scope }>
+
+export type EventType = keyof typeof EVENTS
 
 export function isEventType(type: string): type is EventType {
-  return Object.hasOwn(EVENT_SCOPES, type)
+  return Object.hasOwn(EVENTS, type)
 }
 
-export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENT_SCOPES).filter(isEventType)
+export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENTS).filter(isEventType)
 
 /**
  * The versions of events, newest first, with the function that rewrites a stored event. The newest needs none. Any

@@ -6,8 +6,8 @@ import type { Reads } from '../db/reads.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { DomainError } from '../errors.ts'
 import {
-  EVENT_SCOPES,
   EVENT_TYPES,
+  EVENTS,
   type EventRow,
   type EventType,
   listOrderIds,
@@ -43,16 +43,16 @@ export function filterByScope(
   const merchants = access.coversAll
     ? nameAny(asked.merchantCode)
     : narrowMerchants(access, asked.merchantCode)
-  const isReadable = (type: EventType) => access.scopes.includes(EVENT_SCOPES[type])
+  const isReadable = (type: EventType) => access.scopes.includes(EVENTS[type].scope)
   const missing = asked.types?.find((type) => !isReadable(type))
   if (missing) {
-    const detail = `This key has no scope ${EVENT_SCOPES[missing]}, which ${missing} requires`
+    const detail = `This key has no scope ${EVENTS[missing].scope}, which ${missing} requires`
     throw new DomainError('scope_missing', detail)
   }
   const types = asked.types ?? EVENT_TYPES.filter(isReadable)
   const withRefunds = access.scopes.includes('refunds:read')
   if (withRefunds) access.required.add('refunds:read')
-  for (const type of types) access.required.add(EVENT_SCOPES[type])
+  for (const type of types) access.required.add(EVENTS[type].scope)
   return { merchants, types, withRefunds }
 }
 

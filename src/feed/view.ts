@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { Discrepancy } from '../discrepancies/routes.ts'
 import { invalidField } from '../errors.ts'
-import { EVENT_TYPES, type EventType, isEventType } from '../events/event.ts'
+import { EVENT_TYPES, EVENTS, type EventType, isEventType } from '../events/event.ts'
 import { Endpoint } from '../events/webhook-endpoint.ts'
 import { Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { Payment } from '../payments/view.ts'
@@ -9,8 +9,17 @@ import { ExternalRefund } from '../refunds/external-view.ts'
 import { Refund } from '../refunds/view.ts'
 import { Transaction } from '../transactions/view.ts'
 
+const DATA = {
+  payment: Payment,
+  transaction: Transaction,
+  refund: Refund,
+  external_refund: ExternalRefund,
+  discrepancy: Discrepancy,
+  webhook_endpoint: Endpoint,
+} satisfies Record<(typeof EVENTS)[EventType]['object'], z.ZodType>
+
 /** Describes an event; `data` is the object as the commit left it, in the form that its own route returns. */
-function eventOf<T extends EventType, D extends z.ZodType>(type: T, data: D) {
+function eventOf(type: EventType) {
   return z.strictObject({
     id: z
       .string()
@@ -26,33 +35,20 @@ function eventOf<T extends EventType, D extends z.ZodType>(type: T, data: D) {
     merchantCode: z.string(),
     orderId: OrderId,
     merchantTxnId: MerchantTxnId,
-    data,
+    data: DATA[EVENTS[type].object],
   })
 }
 
+const FIRST = 'payment.created'
+const OTHERS = EVENT_TYPES.filter((type) => type !== FIRST)
+
 export const Event = z
-  .discriminatedUnion('type', [
-    eventOf('payment.created', Payment),
-    eventOf('payment.updated', Payment),
-    eventOf('transaction.paid', Transaction),
-    eventOf('transaction.updated', Transaction),
-    eventOf('transaction.final', Transaction),
-    eventOf('refund.created', Refund),
-    eventOf('refund.updated', Refund),
-    eventOf('external_refund.found', ExternalRefund),
-    eventOf('external_refund.updated', ExternalRefund),
-    eventOf('sync.abandoned', Transaction),
-    eventOf('discrepancy.found', Discrepancy),
-    eventOf('discrepancy.updated', Discrepancy),
-    eventOf('webhook_endpoint.failing', Endpoint),
-    eventOf('webhook_endpoint.disabled', Endpoint),
-    eventOf('webhook_endpoint.recovered', Endpoint),
-  ])
+  .discriminatedUnion('type', [eventOf(FIRST), ...OTHERS.map(eventOf)])
   .openapi('Event')
 
 export type EventView = z.infer<typeof Event>
 
-const { shape: HEAD } = eventOf('payment.created', Payment)
+const { shape: HEAD } = eventOf(FIRST)
 
 /** In CSV, `data` is JSON text, because its members depend on the type. */
 export const CsvEvent = z.strictObject({ ...HEAD, data: z.unknown() })

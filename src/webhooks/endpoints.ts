@@ -3,7 +3,7 @@ import { EVERY_MERCHANT } from '../access/keys.ts'
 import { type Access, listScopes } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
-import { EVENT_SCOPES, isEventType } from '../events/event.ts'
+import { EVENTS, isEventType } from '../events/event.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { type FeedFilter, filterByScope } from '../feed/read-feed.ts'
 import type { Position } from '../http/list.ts'
@@ -165,7 +165,7 @@ export function filterOf(
   const ofAll = merchants.includes(EVERY_MERCHANT) ? undefined : merchants
   return {
     merchants: merchantCode === EVERY_MERCHANT ? ofAll : own,
-    types: types.filter((type) => isEventType(type) && granted.includes(EVENT_SCOPES[type])),
+    types: types.filter((type) => isEventType(type) && granted.includes(EVENTS[type].scope)),
     withRefunds: granted.includes('refunds:read'),
   }
 }

@@ -2,7 +2,7 @@ import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
-import { EVENT_SCOPES } from '../events/event.ts'
+import { EVENT_TYPES, EVENTS } from '../events/event.ts'
 import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINED, type PageRead } from '../platform/postgres/list-page.ts'
@@ -20,9 +20,7 @@ import type { AttemptRow, EndpointRow } from './schemas.ts'
 const nextAttempt = (sql: Sql) =>
   sql`(select due_at from webhook_retries as r where ${sql.unsafe(byKey('r', RETRY, 'a'))} limit 1)`
 
-const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
-  scope === 'refunds:read' ? [type] : [],
-)
+const REFUND_TYPES = EVENT_TYPES.filter((type) => EVENTS[type].scope === 'refunds:read')
 
 /**
  * Lists the attempts of an endpoint, newest first, and one more than `limit` if there is a next page. As the endpoint

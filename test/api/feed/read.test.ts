@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { EVENT_SCOPES } from '../../../src/events/event.ts'
+import { EVENT_TYPES } from '../../../src/events/event.ts'
 import { type NewEvent, recordEvents } from '../../../src/events/record-events.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
 import { createDeleteExpired } from '../../../src/maintenance/delete-expired.ts'
@@ -19,7 +19,7 @@ import { addKey, MERCHANT, startRig } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
-const TYPES = Object.keys(EVENT_SCOPES)
+const TYPES: readonly string[] = EVENT_TYPES
 
 /** Two accounts; only the test publishes here. */
 const rig = useRig({ settings: { ROLE: 'web', ...TWO_ACCOUNTS } })

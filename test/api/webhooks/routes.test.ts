@@ -2,7 +2,7 @@ import { Webhook } from 'standardwebhooks'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { REGISTRATION_LOCK } from '../../../src/db/names.ts'
-import { EVENT_SCOPES, EVENT_TYPES } from '../../../src/events/event.ts'
+import { EVENT_TYPES, EVENTS } from '../../../src/events/event.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
 import { expectInvalid, expectProblem, readAll, withKey } from '../../support/api.ts'
 import { holdLocks } from '../../support/database.ts'
@@ -99,7 +99,7 @@ describe('a registration', () => {
     ] as const) {
       const { types } = Chosen.parse(await (await registerWith({ url: URL_HERE }, key)).json())
       const readable: string[] = [scope, 'webhooks:write']
-      expect(types).toEqual(EVENT_TYPES.filter((type) => readable.includes(EVENT_SCOPES[type])))
+      expect(types).toEqual(EVENT_TYPES.filter((type) => readable.includes(EVENTS[type].scope)))
     }
     const types = ['payment.updated', 'payment.updated']
     const some = await registerWith({ url: URL_HERE, types }, PAYMENTS)

@@ -3,8 +3,8 @@ import { type Guard, guards } from './guard.ts'
 export const SERVICE: readonly Guard[] = [
   {
     file: 'src/events/event.ts',
-    text: "  'refund.created': 'refunds:read',",
-    mutation: "  'refund.created': 'payments:read',",
+    text: "object: 'refund', scope: 'refunds:read' }",
+    mutation: "object: 'refund', scope: 'payments:read' }",
     test: 'test/api/feed/read.test.ts',
     claim: 'a key gets the events its scopes allow, and is refused types beyond them',
     control: 'an empty feed returns a cursor that leads to the first event',
