@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { createKeyLimits, createKeyUses } from './access/key-use.ts'
-import { createKeyCache, EXPIRING_SOON } from './access/keys.ts'
+import { createKeyCache } from './access/keys.ts'
 import { registerMerchantCodes } from './accounts/merchant-codes.ts'
 import { type CardsContext, createCardCache } from './cards/cache.ts'
 import type { Config } from './config/config.ts'
@@ -147,13 +147,9 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
   } satisfies Omit<ServiceContext, keyof Context | 'webhooks' | 'measure'>
 }
 
-/** The gauges of what single folders define, so that `health` knows none of them. */
+/** The gauges of what folders define that `health` may not import. */
 const SHARED_GAUGES: readonly StoredGauge[] = [
   { gauge: 'missing_account_work', sql: MISSING_WORK_SQL, isList: true, takesAccounts: true },
-  {
-    gauge: 'api_keys_expiring',
-    sql: `select count(*) as value from actors as k where ${EXPIRING_SOON}`,
-  },
   { gauge: 'webhook_pending', sql: PENDING_SQL },
 ]
 

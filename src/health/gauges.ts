@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Gauge } from 'prom-client'
+import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { isUnendedSql } from '../db/schema.ts'
 import { shareRuns } from '../platform/concurrency/timing.ts'
@@ -7,7 +8,7 @@ import type { Sql } from '../platform/postgres/types.ts'
 
 export type HealthContext = Context & {
   countEndedRefunds: () => Promise<readonly StoredValue[]>
-  /** The gauges that count by the rules of other folders. */
+  /** The gauges that count by the rules of folders that this one may not import. */
   sharedGauges: readonly StoredGauge[]
   /** Sets the gauges of what this process holds. */
   measure: () => void
@@ -49,6 +50,10 @@ const STORED_GAUGES: readonly StoredGauge[] = [
     sql: `select coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as value
       from transactions as t where due_at <= now() and t.merchant_code = any($1)`,
     takesAccounts: true,
+  },
+  {
+    gauge: 'api_keys_expiring',
+    sql: `select count(*) as value from actors as k where ${EXPIRING_SOON}`,
   },
   {
     gauge: 'refunds',
