@@ -7,7 +7,7 @@ import { auditEntries } from '../db/schema.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { maskCardText } from '../platform/crypto/masking.ts'
 import { runAfterCommit } from '../platform/postgres/notify.ts'
-import { insertRows, pickColumns } from '../platform/postgres/row-set.ts'
+import { insertRow } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { lockActor } from './principal.ts'
@@ -45,34 +45,23 @@ export async function recordEntry(
   write: AuditedWrite,
   outcome = 'done',
 ): Promise<void> {
-  const { statement, describe } = buildEntry(tx, actor, write, outcome)
-  const rows = await statement
-  runAfterCommit(tx, () => log.info(describe(rows), 'audit entry'))
+  await prepareEntry(tx, log, actor, write, outcome)
 }
 
 /** Builds the statement of `recordEntry`, for a unit of work that sends it with its commit. */
-export function prepareEntry(tx: Tx, log: Log, actor: EntryActor, write: AuditedWrite) {
-  const { statement, describe } = buildEntry(tx, actor, write, 'done')
-  // It is sent and answered by then.
-  runAfterCommit(tx, () => void statement.then((rows) => log.info(describe(rows), 'audit entry')))
-  return statement
-}
-
-const COLUMNS = {
-  ...pickColumns(auditEntries, 'keyId', 'actor', 'operation', 'merchantCode', 'objectId'),
-  ...pickColumns(auditEntries, 'requestId', 'outcome'),
-}
-
-function buildEntry(
+export function prepareEntry(
   tx: Tx,
+  log: Log,
   { id: keyId, name: actor, requestId }: EntryActor,
   { operation, merchantCode, objectId }: AuditedWrite,
-  outcome: string,
+  outcome = 'done',
 ) {
   const entry = { keyId, actor, operation, merchantCode, objectId, requestId, outcome }
-  const statement = tx<{ entryId: number }[]>`
-    ${insertRows(tx, auditEntries, COLUMNS, [entry])} returning id as "entryId"`
-  return { statement, describe: ([row]: readonly object[]) => ({ ...row, ...entry }) }
+  const statement = insertRow(tx, auditEntries, entry, 'returning id as "entryId"')
+  const write = ([row]: readonly object[]) => log.info({ ...row, ...entry }, 'audit entry')
+  // It is answered by the commit. Outside of a unit of work this sends it, and its caller learns of an error.
+  runAfterCommit(tx, () => void statement.then(write, () => {}))
+  return statement
 }
 
 /** Leaves out middleware. @returns undefined for an unknown path */

@@ -1,5 +1,6 @@
 import { foldName, lockActor } from '../access/principal.ts'
 import type { Access } from '../access/types.ts'
+import type { Context } from '../context.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { isUnendedSql } from '../db/schema.ts'
 import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
@@ -8,6 +9,7 @@ import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { countsToday, type DayTotals, lockDay, readDay } from './caps.ts'
 import { BY_REQUEST_ID } from './evidence.ts'
+import type { RequestParams } from './request-schema.ts'
 
 /** Each open refund is queried, and every answer is compared with all of them. Returns have fewer parts. */
 export const MAX_OPEN = 100
@@ -76,10 +78,11 @@ type RequestKey = Pick<PaymentKey, 'merchantCode' | 'paymentId'> & { refundId: s
  * @returns undefined when nothing is locked, because the refund is stored already or the payment has just moved
  */
 export async function lockAndReadFacts(
+  { config: { CAPS_TIME_ZONE: zone } }: Pick<Context, 'config'>,
   tx: Tx,
   access: Access,
   key: RequestKey,
-  { onBehalfOf, zone }: { onBehalfOf: string | undefined; zone: string },
+  { onBehalfOf }: Pick<RequestParams, 'onBehalfOf'>,
 ): Promise<RequestFacts | undefined> {
   const isCounted = countsToday(access)
   const [, today, isLocked, [row], prior, inferred, person] = await pipeline(

@@ -72,9 +72,10 @@ export async function requestRefund(
   }
 }
 
-type Facts = RequestFacts | undefined
+/** `false` if they are locked and read later. */
+type Facts = RequestFacts | undefined | false
 
-type Opened = [target: RefundTarget, facts: Facts | 'later']
+type Opened = [target: RefundTarget, early: Facts]
 
 /**
  * Locks and reads the payment in the round trip that looks for the idempotency key, if its account is known before. A
@@ -82,24 +83,18 @@ type Opened = [target: RefundTarget, facts: Facts | 'later']
  * if that revokes it. It would also wait for the day of a key with a daily cap, which is therefore locked later.
  */
 async function lockAtOnce(
-  { config }: Pick<Context, 'config'>,
+  ctx: Pick<Context, 'config'>,
   tx: Tx,
   access: Access,
   [merchantCode, ...others]: readonly string[],
   idempotencyKey: string,
   params: RefundParams,
-): Promise<Facts | 'later'> {
-  if (merchantCode === undefined || others.length > 0 || countsToday(access)) return 'later'
-  if (!('paymentId' in params)) return 'later'
-  const { paymentId, onBehalfOf } = params
+): Promise<Facts> {
+  if (merchantCode === undefined || others.length > 0 || countsToday(access)) return false
+  if (!('paymentId' in params)) return false
   const refundId = deriveRefundId(merchantCode, idempotencyKey)
-  const zone = config.CAPS_TIME_ZONE
-  return await lockAndReadFacts(
-    tx,
-    access,
-    { merchantCode, paymentId, refundId },
-    { onBehalfOf, zone },
-  )
+  const key = { merchantCode, paymentId: params.paymentId, refundId }
+  return await lockAndReadFacts(ctx, tx, access, key, params)
 }
 
 /**
@@ -108,35 +103,27 @@ async function lockAtOnce(
  *   be locked already, and its new transaction would be locked after it
  */
 async function lockAndJudge(
-  { config }: Pick<Context, 'config'>,
+  ctx: Pick<Context, 'config'>,
   tx: Tx,
   access: Access,
   target: RefundTarget,
   params: RefundParams,
   refundId: string,
-  early: Facts | 'later',
+  early: Facts,
 ): Promise<AcceptedRefund> {
-  requireSendable(config, target.merchantCode, params)
-  const zone = config.CAPS_TIME_ZONE
+  requireSendable(ctx.config, target.merchantCode, params)
+  const zone = ctx.config.CAPS_TIME_ZONE
   const asked = await chooseAsked(tx, access, target, params, { refundId, zone })
   const { merchantCode, transactionId } = target
   const { paymentId } = asked
-  const { onBehalfOf } = params
-  const facts =
-    early === 'later'
-      ? await lockAndReadFacts(
-          tx,
-          access,
-          { merchantCode, paymentId, refundId },
-          { onBehalfOf, zone },
-        )
-      : early
+  const payment = { merchantCode, paymentId, refundId }
+  const facts = early === false ? await lockAndReadFacts(ctx, tx, access, payment, params) : early
   if (facts?.transactionId !== transactionId) {
     const detail = `Payment ${paymentId} has changed in this moment; repeat the request with the same key`
     throw new DomainError('unavailable', detail)
   }
   const key = { merchantCode, transactionId, paymentId }
-  return { ...asked, key, facts, judged: judgeRequest(facts, asked, config) }
+  return { ...asked, key, facts, judged: judgeRequest(facts, asked, ctx.config) }
 }
 
 export type PreviewedRefund = Awaited<ReturnType<typeof previewRefund>>
@@ -151,7 +138,7 @@ export async function previewRefund(
   const refundId = randomUUID()
   const target = await findTarget(ctx.db.sql, merchants, params, refundId)
   return await runAndRollBack(ctx, async (tx) => {
-    const asked = await lockAndJudge(ctx, tx, access, target, params, refundId, 'later')
+    const asked = await lockAndJudge(ctx, tx, access, target, params, refundId, false)
     const { amount, status } = asked.judged
     const { refundable } = asked.facts.payment
     return {

@@ -55,16 +55,22 @@ export function insertRows<Name extends string, T extends PgTable>(
     select ${sql.unsafe(values)} from ${rowSet<string>(sql, 'given', columns, rows)} order by ordinality`
 }
 
-/** Inserts one row, for a statement that is sent later. The query builder would write its text anew each time. */
-export function insertRow<T extends PgTable>(sql: Tx, table: T, row: T['$inferInsert']) {
+/** Inserts one row where the query builder, which takes long to write a text, would slow down a frequent request. */
+export function insertRow<T extends PgTable>(
+  sql: Tx,
+  table: T,
+  row: T['$inferInsert'],
+  returning = '',
+) {
   const columns = getTableColumns(table)
   const given = Object.entries(row).filter(([, value]) => value !== undefined)
   const names = given.map(([name]) => `"${columns[name]?.name}"`).join(', ')
   const places = given.map((_, at) => `$${at + 1}`).join(', ')
-  const text = `insert into "${getTableName(table)}" (${names}) values (${places})`
+  const text = `insert into "${getTableName(table)}" (${names}) values (${places}) ${returning}`
   const values = given.map(([name, value]) => {
     return value === null ? null : columns[name]?.mapToDriverValue(value)
   })
+  // The builder does not tell the types of what it gives the driver.
   return sql.unsafe(text, values as postgres.ParameterOrJSON<number>[], { prepare: true })
 }
 
@@ -84,7 +90,7 @@ export function completeRow<T extends PgTable>(
     }
     return [name, value]
   })
-  return Object.fromEntries(row) as T['$inferSelect']
+  return Object.fromEntries(row)
 }
 
 /** Assignments for `on conflict do update set`: each column takes the value that was to be inserted. */

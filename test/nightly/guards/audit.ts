@@ -58,9 +58,9 @@ export const AUDIT: readonly Guard[] = [
   ),
   ...guards({ file: 'src/access/audit.ts', test: PASS.test, control: PASS.control }, [
     {
-      text: "  runAfterCommit(tx, () => log.info(describe(rows), 'audit entry'))",
+      text: '  runAfterCommit(tx, () => void statement.then(write, () => {}))',
       mutation:
-        "  if (tx === undefined) runAfterCommit(tx, () => {})\n  log.info(describe(rows), 'audit entry')",
+        '  if (tx === undefined) runAfterCommit(tx, () => {})\n  void statement.then(write, () => {})',
       claim: 'an entry that is rolled back is no line of the log',
     },
   ]),

@@ -68,8 +68,8 @@ export const MOVED_PAYMENTS: readonly Guard[] = [
   ]),
   {
     file: 'src/refunds/request.ts',
-    text: "early === 'later'\n",
-    mutation: "early === 'later' || early === undefined\n",
+    text: 'early === false ?',
+    mutation: '!early ?',
     test: 'test/races/moved-payment.test.ts',
     claim:
       'a payment that moves during the request does not make it wait for the transaction it moves to',
