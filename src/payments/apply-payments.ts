@@ -35,11 +35,17 @@ export class PaymentElsewhereError extends Error {}
  */
 export async function writePayments(tx: Tx, answers: readonly PaymentsToWrite[]): Promise<void> {
   const rows = answers.flatMap(({ key, applied: { payments, changes }, firstAsOf }) => {
+    const { merchantCode, transactionId } = key
     const changed = new Set(changes.map(({ paymentId }) => paymentId))
+    // The own members come first: members after a spread are added slowly, one by one.
     return payments.map((payment) => ({
-      ...{ ...key, ...payment, refundedAtFirst: payment.refundedAmount, firstAsOf },
+      merchantCode,
+      transactionId,
+      refundedAtFirst: payment.refundedAmount,
+      firstAsOf,
       // Postgres reads `now` as the start of the transaction. `-infinity` never replaces the stored time.
       updatedAt: changed.has(payment.paymentId) ? 'now' : '-infinity',
+      ...payment,
     }))
   })
   if (rows.length === 0) return

@@ -50,16 +50,17 @@ export function comparePayments(
   const before = new Map(stored.map((payment) => [payment.paymentId, payment]))
   const after = listed.map(({ id, ...facts }): StoredPayment => {
     const old = before.get(id)
+    // The own members come first: members after a spread are added slowly, one by one.
     return {
+      paymentId: id,
+      asOf,
       ...facts,
+      amount: keepNotation(old?.amount, facts.amount),
+      refundedAmount: keepNotation(old?.refundedAmount, facts.refundedAmount),
       ...LISTED,
       ...NOTHING_ODD,
       ...(old && judgeSuccess(old, facts, asOf, apartMs)),
       ...(old && judgeFall(old, facts, asOf, apartMs)),
-      paymentId: id,
-      asOf,
-      amount: keepNotation(old?.amount, facts.amount),
-      refundedAmount: keepNotation(old?.refundedAmount, facts.refundedAmount),
     }
   })
   const ids = new Set(listed.map(({ id }) => id))

@@ -159,14 +159,18 @@ const CODES = { answered: '0', unavailable: null, unknown: null }
 export async function recordCalls(tx: Tx, calls: readonly AppliedAnswer[]): Promise<void> {
   if (calls.length === 0) return
   const rows = calls.map(({ claim, call: { outcome, record }, row }) => ({
-    ...claim,
-    ...record,
+    merchantCode: claim.merchantCode,
+    transactionId: claim.transactionId,
     id: row.callId,
+    command: record.command,
     sentAt: row.asOf,
+    durationMs: record.durationMs,
     outcome: outcome.kind,
+    httpStatus: record.httpStatus,
     code: outcome.kind === 'rejected' ? outcome.code : CODES[outcome.kind],
     message: 'message' in outcome ? outcome.message : outcome.reason,
     answer: outcome.kind === 'answered' ? outcome.value.json : null,
+    received: record.received,
     bodyHmac: `\\x${record.bodyHmac.value.toString('hex')}`,
     bodyKeyId: record.bodyHmac.keyId,
   }))

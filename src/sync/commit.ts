@@ -118,7 +118,7 @@ async function writeAnswers(ctx: SyncContext, tx: Tx, locked: readonly LockedAns
   const { answers, changes, recording } = beginWriting(ctx, tx, locked)
   const items = answers.map((one) => {
     const payments = one.applied?.payments ?? one.known
-    return { ...describeItem(one), payments, ended: { claim: one.claim, end: classifyAnswer(one) } }
+    return { payments, ended: { claim: one.claim, end: classifyAnswer(one) }, ...describeItem(one) }
   })
   const { ends, found, last } = await finishCommit(ctx, tx, items, recording, changes)
   const committed = items.map(({ ended: { claim, end: queryEnd } }, index) => {

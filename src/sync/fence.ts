@@ -112,7 +112,6 @@ export async function lockAnswers(
     const own = new Set(dismissed ? dismissed[index] : [])
     const { unreadable } = listAnswered(answer.call)
     return {
-      ...answer,
       row: names ? { ...row, ...names, isNamed: true } : row,
       known: known[index] ?? [],
       notified: (notified[index] ?? []).filter(({ isVerified }) => isVerified),
@@ -122,6 +121,7 @@ export async function lockAnswers(
       hasDismissed: own.size > 0,
       elsewhere: [],
       moved: [],
+      ...answer,
     }
   })
 }

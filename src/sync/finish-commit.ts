@@ -127,12 +127,14 @@ function summarise(item: CommitItem): SummarisedItem['summary'] {
   const isChanged = movedAway || refunds?.changed || hasChanges || row.isNamed || differs
   if (!isChanged && !applied) return undefined
   return {
-    ...summary,
-    ...{ unapplied, final, paid },
+    unapplied,
+    paid,
     changed: Boolean(isChanged) || unapplied !== row.unappliedEntries || final !== row.final,
     isRevised: differs || movedAway !== undefined || row.isNamed === true,
     turnsPaid: paid && !row.wasPaid,
     turnsFinal: final && !row.final,
+    ...summary,
+    final,
   }
 }
 

@@ -108,13 +108,20 @@ function describeRow(
     ended &&
     scheduleNext(ended.end, { ...ended.claim, ...(known && { unconfirmed: false }) }, config)
   return [
+    // The own members come first: members after a spread are added slowly, one by one.
     {
-      ...{ merchantCode, transactionId, known },
-      ...{ orderId, merchantTxnId, currency, expectedAmount, orderVerified },
-      ...summary,
+      merchantCode,
+      transactionId,
+      known,
+      orderId,
+      merchantTxnId,
+      currency,
+      expectedAmount,
+      orderVerified,
       asOf: summary && snapshot?.asOf,
-      ...step,
       withRefunds: refunds !== undefined && refunds.drafts.length > 0,
+      ...summary,
+      ...step,
     },
   ]
 }
