@@ -17,6 +17,13 @@ import { type Claim, type ClaimEnd, type CommitItem, LOST, type SyncContext } fr
 
 const RETRY_MS = { base: 100, max: 5_000 }
 
+/** The answer has to wait. Thrown, so that nothing of the commit stays: each retry would request another query. */
+class AttemptInProgressError extends Error {
+  constructor() {
+    super('another attempt of the refund is in progress')
+  }
+}
+
 /**
  * Records the answer to a refund. It is evidence, so it is kept in memory while the database is unavailable, and
  * written even if the lease has ended by then. It is lost only if the process stops or dies before.
@@ -32,12 +39,10 @@ export async function recordRefundAnswer(
   const facts = { merchantCode, refundId: sent.attempt.refundId, outcome: sent.call.outcome.kind }
   for (let failures = 1; ; failures += 1) {
     try {
-      const end = await tryRecord(ctx, claim, sent, queryEnd)
-      if (end !== 'busy') return end
-      if (ctx.lifecycle.givingUp.aborted)
-        throw new Error('another attempt of the refund is in progress')
+      return await tryRecord(ctx, claim, sent, queryEnd)
     } catch (error) {
-      const mayPass = isDatabaseUnavailable(error) || isTransient(error)
+      const isBusy = error instanceof AttemptInProgressError
+      const mayPass = isBusy || isDatabaseUnavailable(error) || isTransient(error)
       if (!mayPass || ctx.lifecycle.givingUp.aborted) {
         ctx.log.error({ ...facts, err: error }, 'the answer to a refund is lost')
         throw error
@@ -57,26 +62,24 @@ async function tryRecord(
   claim: Claim,
   sent: SentAttempt,
   queryEnd: QueryEnd,
-): Promise<ClaimEnd | 'busy'> {
+): Promise<ClaimEnd> {
   const recorded = await runPipelined(ctx.db.sql, {
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, rows) => {
       const row = rows.get(claim.leaseId)
       const refunds = row ? await recordAttemptResult(ctx, tx, claim, sent, true) : 'gone'
-      const item: CommitItem | 'busy' =
+      const item: CommitItem =
         row && typeof refunds === 'object'
           ? {
               ...{ key: claim, row, refunds, payments: listFacts(refunds) },
               ended: { claim, end: keepOpenForRefunds(queryEnd, refunds) },
             }
           : await recordLate(ctx, tx, claim, sent)
-      if (item === 'busy') return { value: undefined }
       const given = Promise.resolve(item.refunds?.found ?? [])
       const { ends, found, last } = await finishCommit(ctx, tx, [item], given)
       return { value: { end: ends[0] ?? LOST, found }, last }
     },
   })
-  if (!recorded) return 'busy'
   logDiscrepancies(ctx, recorded.found)
   return recorded.end
 }
@@ -84,13 +87,14 @@ async function tryRecord(
 /**
  * Records the answer after the lease has ended or the payment has moved. Whoever holds the claim by then keeps it. It
  * requests a query, so that an answer that is under way is known not to show what is recorded here.
+ * @throws AttemptInProgressError while another attempt of the refund is in progress
  */
 async function recordLate(
   ctx: SyncContext,
   tx: Tx,
   { merchantCode }: Claim,
   sent: SentAttempt,
-): Promise<CommitItem | 'busy'> {
+): Promise<CommitItem> {
   const keys = await tx<TransactionKey[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
     where merchant_code = ${merchantCode} and refund_id = ${sent.attempt.refundId}`
@@ -98,7 +102,8 @@ async function recordLate(
   if (locked) await requestQuery(tx, locked.key)
   const refunds = locked ? await recordAttemptResult(ctx, tx, locked.key, sent, false) : 'gone'
   if (!locked || refunds === 'gone') throw new Error('the row of the refund is lost')
-  return refunds === 'busy' ? 'busy' : { ...locked, refunds, payments: listFacts(refunds) }
+  if (refunds === 'busy') throw new AttemptInProgressError()
+  return { ...locked, refunds, payments: listFacts(refunds) }
 }
 
 async function requestQuery(tx: Tx, { merchantCode, transactionId }: TransactionKey) {

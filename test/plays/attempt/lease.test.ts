@@ -8,6 +8,7 @@ import { type LabPayment, RESEND_MS, waitForSent } from '../../support/refund-la
 import { startTestService } from '../../support/service.ts'
 import { readItem } from '../../support/sync.ts'
 import { useFreshLab, useStarted } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { passSending } from '../pass-sending.ts'
 
 const Calls = z.object({
@@ -63,6 +64,28 @@ describe('a worker that lost its lease', () => {
     await lab.expectRefund(refundId, 'unknown', { attempts: 2 })
     await pass.finish()
     await lab.expectRefund(refundId, 'accepted', { unanswered: true })
+  })
+
+  it('and whose refund another worker is sending again waits with its answer, and asks for no query before', async () => {
+    const { sql } = lab.database
+    const { payment, refundId } = await lab.openAsked()
+    const first = await beginPass(lab, payment, 'REFUND')
+    await loseLease(payment)
+    expect(await syncDue(other.ctx)).toBe(1)
+    await lab.age(refundId, RESEND_MS)
+    const second = await beginPass({ database: lab.database, service: other }, payment, 'REFUND')
+    await lab.expectRefund(refundId, 'sending', { attempts: 2 })
+    const countRequests = async () =>
+      (await sql`select want from transactions where transaction_id = ${payment.transactionId}`)[0]
+    const before = await countRequests()
+    const retries = vi.spyOn(Math, 'random').mockReturnValue(0.1)
+    const answering = first.finish()
+    await waitUntil(async () => retries.mock.calls.length >= 3, { what: 'three retries' })
+    expect(await countRequests()).toEqual(before)
+    await second.finish()
+    await answering.finally(() => vi.restoreAllMocks())
+    const attempts = await sql`select outcome from refund_attempts where refund_id = ${refundId}`
+    expect(attempts).toEqual([{ outcome: 'answered' }, { outcome: 'answered' }])
   })
 
   it('and had written no byte, while a failure was notified: somebody else sent it, so a person decides', async () => {
