@@ -2,6 +2,7 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { CLI } from '../version.ts'
 import { PUBLISHING_LOCK } from './names.ts'
+import { isUnendedSql } from './schema.ts'
 
 /**
  * The number of feed positions per epoch. Each epoch starts behind all positions of the one before, so a position,
@@ -185,14 +186,19 @@ export async function resumeSending(tx: Tx): Promise<void> {
 
 /**
  * Raises the epoch and thereby voids what readers hold: the feed continues behind every cursor issued so far, and
- * ETags, which begin with the epoch, change. Webhooks continue where they were.
+ * ETags, which begin with the epoch, change. Webhooks continue where they were. The refunds that are open count as
+ * requested before, even if a clock that was ahead dated them: an attempt of any of them may have been forgotten.
  * @returns the new epoch
  */
 export async function raiseEpoch(tx: Tx): Promise<number> {
   // The publisher must not give an event of the new epoch a position from the old one.
   await tx`select pg_advisory_xact_lock(${tx.unsafe(PUBLISHING_LOCK)})`
+  const [open] = await tx<{ newest: string | null }[]>`
+    select max(requested_at)::text as newest from refunds as r where ${tx.unsafe(isUnendedSql('r'))}`
   const [row] = await tx<{ epoch: number }[]>`
-    update installation set epoch = epoch + 1, restored_at = clock_timestamp() returning epoch`
+    update installation set epoch = epoch + 1, restored_at = greatest(clock_timestamp(),
+      ${open?.newest ?? null}::timestamptz + interval '1 microsecond')
+    returning epoch`
   if (!row) throw new Error('the row of the installation is missing')
   const start = row.epoch * POSITIONS_PER_EPOCH
   await tx`select setval(pg_get_serial_sequence('events', 'id'), ${start})`

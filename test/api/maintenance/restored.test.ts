@@ -40,7 +40,9 @@ async function pretend(stored: {
 afterEach(async () => {
   await pretend({})
   await compareServer(sql())
-  await sql()`update installation set stopped_at = null, stopped_because = null`
+  await sql()`
+    update installation set stopped_at = null, stopped_because = null,
+      restored_at = least(restored_at, clock_timestamp())`
 })
 
 const restored = (...args: string[]) =>
@@ -317,6 +319,17 @@ describe('a restore that is confirmed', () => {
     // What was sent after the backup is not settled yet.
     await lab.passShowing(payment, '0')
     expect(await lab.left(payment)).toBe('70')
+  })
+
+  it('leaves to a person also what was asked for at a server whose clock was ahead', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    const shift = (by: string) => sql()`
+      update refunds set requested_at = requested_at + ${by}::interval where refund_id = ${refundId}`
+    await shift('1 hour')
+    expect((await restored()).code).toBe(0)
+    await lab.passShowing(payment, '30')
+    expect(await lab.status(refundId)).toBe('needs_review')
+    await shift('-1 hour')
   })
 
   it('leaves a refund with an unknown outcome to a person where growth may be its own', async () => {

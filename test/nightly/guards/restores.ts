@@ -15,6 +15,12 @@ export const RESTORES: readonly Guard[] = [
       claim: UNNOTICED,
     },
     {
+      text: "${open?.newest ?? null}::timestamptz + interval '1 microsecond')",
+      mutation: "${open?.newest ?? null}::timestamptz - interval '1 day')",
+      claim:
+        'a restore that is confirmed leaves to a person also what was asked for at a server whose clock was ahead',
+    },
+    {
       text: 'where i.stopped_at is null and i.system_identifier',
       mutation: 'where i.system_identifier',
       claim: NOTICED,
