@@ -108,24 +108,28 @@ export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): 
 }
 
 /**
- * Lets a lease that ends later than a new one would end as late as a new one. It began before, so its owner, which
- * measures its length by itself, no longer relies on it then.
+ * Lets a lease that is dated ahead begin now, for as long as its owner claimed it: the owner's `GATEWAY_TIMEOUT_MS` may
+ * be longer than that of this process. It began before, so the owner, which measures it by itself, no longer relies on
+ * it when it ends.
  */
 async function shortenLeases({
   db: { sql },
   config,
 }: Pick<Context, 'db' | 'config'>): Promise<number> {
-  const end = sql`now() + ${leaseMs(config.GATEWAY_TIMEOUT_MS)} * interval '1 millisecond'`
-  const ahead = await sql<(TransactionKey & { leaseId: string })[]>`
-    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", t.lease_id as "leaseId"
+  const usualMs = leaseMs(config.GATEWAY_TIMEOUT_MS)
+  const end = sql`now() + ${usualMs} * interval '1 millisecond'`
+  const ahead = await sql<(TransactionKey & { leaseId: string; claimedForMs: number })[]>`
+    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", t.lease_id as "leaseId",
+      (extract(epoch from t.due_at - t.queried_at) * 1000)::float8 as "claimedForMs"
     from merchant_accounts as a cross join lateral (
-      select merchant_code, transaction_id, lease_id from transactions as t
-      where t.merchant_code = a.merchant_code and t.due_at > ${end} and t.lease_id is not null
+      select merchant_code, transaction_id, lease_id, due_at, queried_at from transactions as t
+      where t.merchant_code = a.merchant_code and t.due_at > ${end} and t.queried_at > now() and t.lease_id is not null
       order by t.due_at) as t`
   // One by one: a statement that waits for a row while it holds others could deadlock with a commit.
-  for (const { merchantCode, transactionId, leaseId } of ahead) {
+  for (const { merchantCode, transactionId, leaseId, claimedForMs } of ahead) {
+    const leftMs = Math.max(usualMs, claimedForMs)
     await sql`
-      update transactions set due_at = ${end}
+      update transactions set queried_at = now(), due_at = now() + ${leftMs} * interval '1 millisecond'
       where merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id = ${leaseId}`
   }
   return ahead.length

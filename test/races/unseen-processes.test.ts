@@ -113,7 +113,8 @@ describe('what a process holds that is not seen any more', () => {
   it('with a refund that may be sent keeps its lease after the clock went back, until it ends in its usual time', async () => {
     const { sql } = lab.database
     const { transactionId } = await claimRefund()
-    await sql`update transactions set due_at = due_at + interval '1 hour'`
+    await sql`
+      update transactions set due_at = due_at + interval '1 hour', queried_at = queried_at + interval '1 hour'`
     await sql`update processes set seen_at = seen_at + interval '1 hour'`
     const own = await makeProcess()
     await followClock(own)

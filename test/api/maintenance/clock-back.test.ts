@@ -86,7 +86,7 @@ describe("once the database's clock went back by an hour", () => {
   it('a claim lasts for its usual time from now, even if its process has been seen since', async () => {
     const other = await startOther()
     await claimAs(other, 'T-7')
-    await setClockBack(rig, 'transactions', ['due_at'])
+    await setClockBack(rig, 'transactions', ['queried_at', 'due_at'])
     await setClockBack(rig, 'processes', ['seen_at', 'writing_since'])
     await writeSeen(other)
     await writeSeen(rig.service.ctx)
@@ -96,6 +96,22 @@ describe("once the database's clock went back by an hour", () => {
     expect(leased).toBe(true)
     expect(dueInMs).toBeLessThanOrEqual(longest)
     expect(dueInMs).toBeGreaterThan(longest - 5_000)
+  })
+
+  it('a claim of a process that waits longer for the gateway lasts for its own time', async () => {
+    const other = await startOther()
+    const config = { ...other.config, GATEWAY_TIMEOUT_MS: 60_000 }
+    await claimAs({ ...other, config }, 'T-10')
+    await setClockBack(rig, 'transactions', ['queried_at', 'due_at'])
+    await setClockBack(rig, 'processes', ['seen_at', 'writing_since'])
+    // A pass that stops halfway is repeated.
+    await followClock(rig.service.ctx)
+    await setClockBack(rig, 'processes', ['seen_at', 'writing_since'])
+    await followClock(rig.service.ctx)
+    const { dueInMs } = await readItem(rig, 'T-10')
+    const longest = leaseMs(config.GATEWAY_TIMEOUT_MS)
+    expect(dueInMs).toBeLessThanOrEqual(longest)
+    expect(dueInMs).toBeGreaterThan(longest - 30_000)
   })
 
   it('what was claimed since, and what nobody has claimed, is due when it was', async () => {

@@ -35,6 +35,12 @@ export const CLAIMS: readonly Guard[] = [
       control: `${WENT_BACK} the calls of an account go on`,
     },
     {
+      text: 'Math.max(usualMs, claimedForMs)',
+      mutation: 'Math.min(usualMs, claimedForMs)',
+      claim: `${WENT_BACK} a claim of a process that waits longer for the gateway lasts for its own time`,
+      control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
+    },
+    {
       text: 'processes set seen_at = now() where',
       mutation: 'processes set seen_at = seen_at where',
       claim: `${WENT_BACK} a claim of a process that died before is taken over like any other`,
@@ -47,7 +53,7 @@ export const CLAIMS: readonly Guard[] = [
       control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
     },
     {
-      text: 't.due_at > ${end} and t.lease_id',
+      text: 't.due_at > ${end} and t.queried_at > now() and t.lease_id',
       mutation: 't.due_at > now() and t.lease_id',
       claim: `${WENT_BACK} what was claimed since, and what nobody has claimed, is due when it was`,
       control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
@@ -63,8 +69,8 @@ export const CLAIMS: readonly Guard[] = [
   },
   {
     file: 'src/maintenance/housekeeping.ts',
-    text: 'update transactions set due_at = ${end}',
-    mutation: 'update transactions set lease_id = null, due_at = ${end}',
+    text: 'update transactions set queried_at = now(), due_at',
+    mutation: 'update transactions set lease_id = null, due_at',
     test: 'test/races/unseen-processes.test.ts',
     claim:
       'what a process holds that is not seen any more with a refund that may be sent keeps its lease after the clock went back, until it ends in its usual time',
