@@ -260,7 +260,11 @@ function measureOwn(
   if (!payment) return []
   const place = drafts.findIndex(({ now }) => now.refundId === refundId)
   const own = drafts.filter(({ now }) => now.paymentId === stored.paymentId)
-  const later = own.flatMap((one) => (drafts.indexOf(one) > place ? [one.now] : []))
+  const numbered = drafts[place]?.now.requestedNumber ?? 0
+  // The number tells it apart from an earlier one that a clock which was ahead has dated later.
+  const isLater = (one: RefundDraft) =>
+    drafts.indexOf(one) > place && (one.now.requestedNumber ?? numbered + 1) > numbered
+  const later = own.flatMap((one) => (isLater(one) ? [one.now] : []))
   const amount = compareAmounts(payment.amount, stored.amount) < 0 ? payment.amount : stored.amount
   const rows = own.map(({ now }) => now)
   const refundable = measureRefundable(payment, rows, amount)

@@ -188,6 +188,14 @@ export const SURPLUS: readonly Guard[] = [
       control: 'at the same time copies of one request are one refund',
     },
     {
+      text: 'drafts.indexOf(one) > place && (one.now.requestedNumber ?? numbered + 1) > numbered',
+      mutation: 'drafts.indexOf(one) > place && (one.now.requestedNumber ?? numbered + 1) > 0',
+      test: 'test/plays/surplus/send-surplus.test.ts',
+      claim:
+        'before a surplus refund is sent a refund that was requested earlier counts, also where a clock that was ahead dated it later',
+      control: 'at the same time copies of one request are one refund',
+    },
+    {
       text: 'where not f.matched and f.outcome is null)',
       mutation: 'where not f.matched and f.outcome is null and false)',
       test: 'test/plays/surplus/send-surplus.test.ts',
