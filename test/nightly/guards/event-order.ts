@@ -117,6 +117,16 @@ export const EVENT_ORDER: readonly Guard[] = [
       "an answer that was asked for before the database's clock went back does not speak about what came meanwhile: a notified failure is not confirmed by it",
   },
   {
+    file: 'src/sync/record-refund-answer.ts',
+    text: "if (refunds === 'busy') throw new AttemptInProgressError()\n",
+    mutation:
+      "if (refunds === 'busy') {\n    await tx`commit`\n    throw new AttemptInProgressError()\n  }\n",
+    test: 'test/plays/attempt/lease.test.ts',
+    claim:
+      'a worker that lost its lease and whose refund another worker is sending again waits with its answer, and asks for no query before',
+    control: 'a worker that lost its lease writes its answer while the next one queries',
+  },
+  {
     file: 'src/sync/fence.ts',
     text: 'least(sent.at, least(now(), clock_timestamp())',
     mutation: 'greatest(sent.at, least(now(), clock_timestamp())',
