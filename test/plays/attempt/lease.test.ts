@@ -84,8 +84,10 @@ describe('a worker that lost its lease', () => {
     expect(await countRequests()).toEqual(before)
     await second.finish()
     await answering.finally(() => vi.restoreAllMocks())
-    const attempts = await sql`select outcome from refund_attempts where refund_id = ${refundId}`
-    expect(attempts).toEqual([{ outcome: 'answered' }, { outcome: 'answered' }])
+    const attempts = await sql`
+      select outcome from refund_attempts where refund_id = ${refundId} order by id`
+    expect(attempts).toEqual([{ outcome: 'answered' }, { outcome: 'rejected' }])
+    expect(await lab.status(refundId)).toBe('accepted')
   })
 
   it('and had written no byte, while a failure was notified: somebody else sent it, so a person decides', async () => {
