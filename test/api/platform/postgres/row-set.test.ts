@@ -104,15 +104,18 @@ describe("Drizzle's builder in a unit of work", () => {
 
   it('prepares a statement once for a connection', async () => {
     await runInTransaction(database.sql, async (tx) => {
+      const prepared: number[] = []
       for (const transactionId of ['A', 'B', 'C']) {
         await build(tx)
           .insert(transactions)
           .values({ ...VALUES, transactionId })
+        const rows = await tx`
+          select from pg_prepared_statements where statement like 'insert into "transactions"%'`
+        prepared.push(rows.length)
       }
-      const [row] = await tx`
-        select count(*)::int as n from pg_prepared_statements
-        where statement like 'insert into "transactions"%'`
-      expect(row).toEqual({ n: 1 })
+      // Other tests may have prepared others on this connection.
+      expect(prepared[0]).toBeGreaterThan(0)
+      expect(new Set(prepared).size).toBe(1)
     })
   })
 })
