@@ -153,27 +153,32 @@ const CALL_COLUMNS = {
   ...{ id: 'bigint', answer: 'text' },
 }
 
+/** Every column, so that none is left out unnoticed. */
+type CallRow = Record<keyof typeof CALL_COLUMNS, unknown>
+
 const CODES = { answered: '0', unavailable: null, unknown: null }
 
 /** Records queries as evidence, whatever their outcome, under the ids that the fence reserved. */
 export async function recordCalls(tx: Tx, calls: readonly AppliedAnswer[]): Promise<void> {
   if (calls.length === 0) return
-  const rows = calls.map(({ claim, call: { outcome, record }, row }) => ({
-    merchantCode: claim.merchantCode,
-    transactionId: claim.transactionId,
-    id: row.callId,
-    command: record.command,
-    sentAt: row.asOf,
-    durationMs: record.durationMs,
-    outcome: outcome.kind,
-    httpStatus: record.httpStatus,
-    code: outcome.kind === 'rejected' ? outcome.code : CODES[outcome.kind],
-    message: 'message' in outcome ? outcome.message : outcome.reason,
-    answer: outcome.kind === 'answered' ? outcome.value.json : null,
-    received: record.received,
-    bodyHmac: `\\x${record.bodyHmac.value.toString('hex')}`,
-    bodyKeyId: record.bodyHmac.keyId,
-  }))
+  const rows = calls.map(
+    ({ claim, call: { outcome, record }, row }): CallRow => ({
+      merchantCode: claim.merchantCode,
+      transactionId: claim.transactionId,
+      id: row.callId,
+      command: record.command,
+      sentAt: row.asOf,
+      durationMs: record.durationMs,
+      outcome: outcome.kind,
+      httpStatus: record.httpStatus,
+      code: outcome.kind === 'rejected' ? outcome.code : CODES[outcome.kind],
+      message: 'message' in outcome ? outcome.message : outcome.reason,
+      answer: outcome.kind === 'answered' ? outcome.value.json : null,
+      received: record.received,
+      bodyHmac: `\\x${record.bodyHmac.value.toString('hex')}`,
+      bodyKeyId: record.bodyHmac.keyId,
+    }),
+  )
   await tx`
     insert into gateway_calls (id, merchant_code, transaction_id, command, body_hmac, body_key_id,
       sent_at, duration_ms, outcome, http_status, code, message, answer, received)

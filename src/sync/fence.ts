@@ -110,8 +110,12 @@ export async function lockAnswers(
     if (!row) return undefined
     const names = completeNames(row, notified[index] ?? [])
     const own = new Set(dismissed ? dismissed[index] : [])
-    const { unreadable } = listAnswered(answer.call)
+    const { claim, call, sentAfterMs } = answer
+    const { unreadable } = listAnswered(call)
     return {
+      claim,
+      call,
+      sentAfterMs,
       row: names ? { ...row, ...names, isNamed: true } : row,
       known: known[index] ?? [],
       notified: (notified[index] ?? []).filter(({ isVerified }) => isVerified),
@@ -121,7 +125,6 @@ export async function lockAnswers(
       hasDismissed: own.size > 0,
       elsewhere: [],
       moved: [],
-      ...answer,
     }
   })
 }
