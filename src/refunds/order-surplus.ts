@@ -42,6 +42,8 @@ export type OrderPayment = {
   confirmed: boolean
   /** A refund of it was sent and is still reserved: growth may deduct it a second time until it is known. */
   unsettled: boolean
+  /** A refund of it was requested by a clock that was ahead: it would be taken for one requested later. */
+  datedAhead: boolean
 }
 
 const TRANSACTION = ['merchant_code', 'transaction_id']
@@ -155,7 +157,11 @@ export async function readOrderPayments(
         where (r.first_sent_at is not null or r.status not in ('pending', 'awaiting_approval'))
           and not r.matched and not r.in_first_sight and r.status <> 'failed' and r.return_sightings < 2) or exists (select from (
           select * from external_refunds as f where ${byKey('f', ['merchant_code', 'payment_id'], 'payments')} offset 0) as f
-        where not f.matched and f.outcome is null) as unsettled
+        where not f.matched and f.outcome is null) as unsettled,
+      exists (select from (
+          select requested_at from refunds as r
+          where ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as r
+        where r.requested_at > clock_timestamp()) as "datedAhead"
     from members as m cross join lateral (
       select * from payments as p where ${byKey('p', TRANSACTION, 'm')} offset 0) as payments
     where coalesce(payments.counted_status, payments.status) = 'SUCCESS' and not payments.missing
@@ -260,11 +266,7 @@ function measureOwn(
   if (!payment) return []
   const place = drafts.findIndex(({ now }) => now.refundId === refundId)
   const own = drafts.filter(({ now }) => now.paymentId === stored.paymentId)
-  const numbered = drafts[place]?.now.requestedNumber ?? 0
-  // The number tells it apart from an earlier one that a clock which was ahead has dated later.
-  const isLater = (one: RefundDraft) =>
-    drafts.indexOf(one) > place && (one.now.requestedNumber ?? numbered + 1) > numbered
-  const later = own.flatMap((one) => (isLater(one) ? [one.now] : []))
+  const later = own.flatMap((one) => (drafts.indexOf(one) > place ? [one.now] : []))
   const amount = compareAmounts(payment.amount, stored.amount) < 0 ? payment.amount : stored.amount
   const rows = own.map(({ now }) => now)
   const refundable = measureRefundable(payment, rows, amount)

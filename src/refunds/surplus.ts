@@ -44,8 +44,8 @@ type ChosenPayment = {
 /**
  * Locks the order and chooses the payment to refund. Without an amount, all of the surplus that one payment holds is
  * refunded.
- * @throws DomainError `payment_not_refundable` when nothing is paid, `exceeds_refundable` with what is left;
- *   StaleVersionError when the order is not as the caller expects
+ * @throws DomainError `payment_not_refundable` when nothing is paid, `exceeds_refundable` with what is left,
+ *   `unavailable` while the clock is behind a refund of the order; StaleVersionError when the order is not as the caller expects
  */
 async function choosePayment(
   tx: Tx,
@@ -61,6 +61,10 @@ async function choosePayment(
   if (notified !== undefined) return { paymentId: notified, amount, surplus }
   if (expectedVersion !== undefined && expectedVersion !== (await readOrderVersion(tx, key))) {
     throw new StaleVersionError()
+  }
+  if (payments.some(({ datedAhead }) => datedAhead)) {
+    const detail = `A refund of the order is dated later than now, because the database's clock went back; repeat the request with the same key once that time has passed`
+    throw new DomainError('unavailable', detail)
   }
   const own = payments.filter((one) => one.own)
   if (unpaid || own.every(({ unrecognised }) => unrecognised)) {

@@ -17,6 +17,14 @@ export const SURPLUS: readonly Guard[] = [
       control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
     },
     {
+      file: 'src/refunds/order-surplus.ts',
+      text: 'where r.requested_at > clock_timestamp()) as "datedAhead"',
+      mutation: 'where r.requested_at > clock_timestamp() and false) as "datedAhead"',
+      claim:
+        'of two transactions of one order none is refunded while a refund of the other is dated later than now: it would count as requested later',
+      control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
+    },
+    {
       file: 'src/refunds/surplus.ts',
       text: '  return { access, refundId, ...chosen',
       mutation:
@@ -185,14 +193,6 @@ export const SURPLUS: readonly Guard[] = [
       test: 'test/plays/surplus/send-surplus.test.ts',
       claim:
         'before a surplus refund is sent a failed refund that shows in this very answer counts twice, and makes it wait',
-      control: 'at the same time copies of one request are one refund',
-    },
-    {
-      text: 'drafts.indexOf(one) > place && (one.now.requestedNumber ?? numbered + 1) > numbered',
-      mutation: 'drafts.indexOf(one) > place && (one.now.requestedNumber ?? numbered + 1) > 0',
-      test: 'test/plays/surplus/send-surplus.test.ts',
-      claim:
-        'before a surplus refund is sent a refund that was requested earlier counts, also where a clock that was ahead dated it later',
       control: 'at the same time copies of one request are one refund',
     },
     {

@@ -165,6 +165,20 @@ describe('of two transactions of one order', () => {
     }
   })
 
+  it('none is refunded while a refund of the other is dated later than now: it would count as requested later', async () => {
+    const [first, second] = await payBoth(lab)
+    const earlier = await lab.send(pick(first), '50')
+    const setClock = async (by: string) =>
+      await lab.database.sql`
+      update refunds set requested_at = requested_at + ${by}::interval where refund_id = ${earlier}`
+    await setClock('1 hour')
+    const refused = await askSurplus(lab, second.transactionId)
+    expect(refused.status).toBe(503)
+    expect(await refused.json()).toMatchObject({ code: 'unavailable' })
+    await setClock('-1 hour')
+    expect(await takeSurplus(lab, second)).toMatchObject({ amount: '50' })
+  })
+
   it('one does not count if its order id was never verified', async () => {
     const [first, second] = await payBoth(lab)
     await lab.database.sql`
