@@ -116,15 +116,16 @@ function mayBeWronglyFailed(
  */
 function sumAtRisk(paymentId: string, ledgers: Ledgers): bigint {
   const { stored, moved, witnessed } = ledgers
-  const kept = stored.refunds.filter(({ id, status, matched, released }) => {
-    // What did not move, and was said to have moved, is matched to what somebody else moved.
-    return status !== 'failed' && !released && (!matched || isTaken(ledgers, id))
-  })
+  // What did not move, and was said to have moved, is matched to what somebody else moved.
+  const isKept = ({ id, status, matched, released }: StoredRefund) =>
+    status !== 'failed' && !released && (!matched || isTaken(ledgers, id))
+  // Looked up from the payment's side: over all refunds and movements, each audit of a storm took minutes.
+  const kept = stored.refunds.filter((one) => one.paymentId === paymentId && isKept(one))
   const done = moved.movements.filter((one) => one.paymentId === paymentId && !one.isPending)
   const refunded = stored.payments.find(({ id }) => id === paymentId)?.refundedAmount ?? '0'
   const isFresh = units(refunded) >= sumOf(paymentId, done)
   const elsewhere = done.filter(({ requestId }) => {
-    if (kept.some(({ id }) => id === requestId)) return false
+    if (stored.refunds.some((one) => one.id === requestId && isKept(one))) return false
     const isKnown = stored.external.some((one) => one.requestId === requestId)
     return isFresh || (isKnown && !witnessed?.neverHappened.has(requestId))
   })
