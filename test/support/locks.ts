@@ -4,11 +4,14 @@ import type { Sql } from '../../src/platform/postgres/types.ts'
 import type { TestDatabase } from './database.ts'
 import { waitUntil } from './wait-until.ts'
 
-/** Counts the sessions of this database that wait for a lock. */
+/**
+ * Counts the sessions of this database that wait for a lock. One that was given it may still say that it waits, until the
+ * machine has time for it.
+ */
 export async function countBlocked({ sql }: TestDatabase): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select count(*) as n from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock'`
+    where datname = current_database() and wait_event_type = 'Lock' and pg_blocking_pids(pid) <> '{}'`
   return row?.n ?? 0
 }
 
