@@ -263,18 +263,18 @@ export async function startRefundLab(options: RigOptions = {}) {
   }
 }
 
+/** Without digits: of a number in it that could be a card's, what is shown as evidence would be masked. */
+const makeId = (kind: string) =>
+  `${kind}-${crypto.randomUUID().replaceAll(/\d/g, (digit) => 'ghijklmnop'.charAt(Number(digit)))}`
+
 type LabPaymentOptions = { amount?: string; paymentMethod?: string; paymentId?: string }
 type Notified = [refundId: string, amount: string, overrides?: NotificationOverrides]
 
 async function openPayment(
   rig: RefundRig,
-  {
-    amount = '100',
-    paymentMethod = 'CC',
-    paymentId: id = `P-${crypto.randomUUID()}`,
-  }: LabPaymentOptions = {},
+  { amount = '100', paymentMethod = 'CC', paymentId: id = makeId('P') }: LabPaymentOptions = {},
 ): Promise<LabPayment> {
-  const transactionId = `T-${crypto.randomUUID()}`
+  const transactionId = makeId('T')
   const payments = [{ id, amount, paymentMethod, status: 'SUCCESS' }]
   await rig.control('POST', '/transactions', { transactionId, payments, ipn: false })
   await rig.database.sql`
