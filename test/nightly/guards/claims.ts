@@ -54,7 +54,7 @@ export const CLAIMS: readonly Guard[] = [
     },
     {
       text: 't.due_at > ${end} and t.queried_at > now() and t.lease_id',
-      mutation: 't.due_at > now() and t.lease_id',
+      mutation: 't.due_at > least(now(), ${end}) and t.lease_id',
       claim: `${WENT_BACK} what was claimed since, and what nobody has claimed, is due when it was`,
       control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
     },
