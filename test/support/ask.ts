@@ -78,7 +78,8 @@ export async function seedPaid(
 ): Promise<{ id: string; transactionId: string }> {
   payments += 1
   const { paymentId = `P-${payments}`, merchantCode = MERCHANT.merchantCode } = more
-  const transactionId = `T-${payments}`
+  // Tests write such ids as T-1 themselves.
+  const transactionId = `T-PAID-${payments}`
   // A currency of four decimals, so that any amount can be asked for.
   const currency = 'CLF'
   await seedTransaction(database, { transactionId, merchantCode, currency, state: 'paid' })
