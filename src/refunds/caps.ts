@@ -16,7 +16,11 @@ export function countsToday({ refundDailyMax, refundDailyMaxByCurrency }: Access
 }
 
 /** Locks the day of an API key and its rotations until the commit, before any row: their refunds count in turn. */
-export async function lockDay(tx: Tx, { chainId }: Access, zone: string): Promise<void> {
+export async function lockDay(
+  tx: Tx,
+  { chainId }: Pick<Access, 'chainId'>,
+  zone: string,
+): Promise<void> {
   await tx`
     select pg_advisory_xact_lock(${CAPS_LOCK}, hashtext(current_schema() || ${chainId}::text || (now() at time zone ${zone})::date))`
 }

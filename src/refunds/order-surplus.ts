@@ -42,8 +42,6 @@ export type OrderPayment = {
   confirmed: boolean
   /** A refund of it was sent and is still reserved: growth may deduct it a second time until it is known. */
   unsettled: boolean
-  /** A refund of it was requested by a clock that was ahead: it would be taken for one requested later. */
-  datedAhead: boolean
 }
 
 const TRANSACTION = ['merchant_code', 'transaction_id']
@@ -112,6 +110,20 @@ export async function readOrderVersion(
   return row?.version ?? ''
 }
 
+/** Whether a clock that was ahead dated a refund of the order: it would be taken for one that is requested later. */
+export async function isDatedAhead(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+): Promise<boolean> {
+  const { count } = await tx.unsafe(
+    `select from (${MEMBERS}) as m cross join lateral (
+      select requested_at from refunds as r where ${byKey('r', TRANSACTION, 'm')} offset 0) as r
+    where r.requested_at > clock_timestamp() limit 1`,
+    [merchantCode, transactionId],
+  )
+  return count > 0
+}
+
 /** What is taken from a payment by refunds that were requested after the surplus refund being checked. */
 const LATER = `coalesce((
         select sum(r.amount) from (
@@ -157,11 +169,7 @@ export async function readOrderPayments(
         where (r.first_sent_at is not null or r.status not in ('pending', 'awaiting_approval'))
           and not r.matched and not r.in_first_sight and r.status <> 'failed' and r.return_sightings < 2) or exists (select from (
           select * from external_refunds as f where ${byKey('f', ['merchant_code', 'payment_id'], 'payments')} offset 0) as f
-        where not f.matched and f.outcome is null) as unsettled,
-      exists (select from (
-          select requested_at from refunds as r
-          where ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as r
-        where r.requested_at > clock_timestamp()) as "datedAhead"
+        where not f.matched and f.outcome is null) as unsettled
     from members as m cross join lateral (
       select * from payments as p where ${byKey('p', TRANSACTION, 'm')} offset 0) as payments
     where coalesce(payments.counted_status, payments.status) = 'SUCCESS' and not payments.missing

@@ -19,7 +19,7 @@ export type PaymentKey = { merchantCode: string; transactionId: string; paymentI
 /** What is known about the payment under its locks; amounts are decimal strings. */
 export type RequestFacts = {
   transactionId: string
-  /** When the unit of work began, as `now()` in its statements. */
+  /** When it was read, under the locks. */
   now: string
   payment: {
     status: string
@@ -162,9 +162,10 @@ type PaymentFacts = Pick<RequestFacts, 'now' | 'transactionId'> &
   RequestFacts['payment'] &
   OrderFacts
 
+/** Reads the time after the wait for the locks: refunds are dated in the order in which they were judged. */
 async function readPayment(tx: Tx, key: RequestKey): Promise<PaymentFacts[]> {
   return await tx<PaymentFacts[]>`
-    select t.transaction_id as "transactionId", now()::text as now, payments.status, missing, unreadable, payment_method as "paymentMethod",
+    select t.transaction_id as "transactionId", clock_timestamp()::text as now, payments.status, missing, unreadable, payment_method as "paymentMethod",
       payments.hold ->> 'reason' as held, (
         select m.hold ->> 'reason' from merchant_accounts as m where m.merchant_code = k.merchant_code
       ) as "accountHeld", ${tx.unsafe(REFUNDABLE_SQL)} as refundable, ${tx.unsafe(OPEN)} as open,

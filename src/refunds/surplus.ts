@@ -9,6 +9,7 @@ import { countsToday, lockDay } from './caps.ts'
 import type { RefundTarget } from './idempotency.ts'
 import {
   countSurplus,
+  isDatedAhead,
   lockOrder,
   type OrderPayment,
   readOrderPayments,
@@ -62,7 +63,7 @@ async function choosePayment(
   if (expectedVersion !== undefined && expectedVersion !== (await readOrderVersion(tx, key))) {
     throw new StaleVersionError()
   }
-  if (payments.some(({ datedAhead }) => datedAhead)) {
+  if (await isDatedAhead(tx, key)) {
     const detail = `A refund of the order is dated later than now, because the database's clock went back; repeat the request with the same key once that time has passed`
     throw new DomainError('unavailable', detail)
   }

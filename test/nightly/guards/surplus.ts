@@ -1,6 +1,15 @@
 import { type Guard, guards } from './guard.ts'
 
 export const SURPLUS: readonly Guard[] = [
+  {
+    file: 'src/refunds/request-facts.ts',
+    text: 'clock_timestamp()::text as now',
+    mutation: 'now()::text as now',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent a refund that was requested while its own request waited for a lock counts as an earlier one',
+    control: 'at the same time copies of one request are one refund',
+  },
   ...guards({ test: 'test/plays/surplus/request-surplus.test.ts' }, [
     {
       file: 'src/refunds/surplus.ts',
@@ -18,8 +27,8 @@ export const SURPLUS: readonly Guard[] = [
     },
     {
       file: 'src/refunds/order-surplus.ts',
-      text: 'where r.requested_at > clock_timestamp()) as "datedAhead"',
-      mutation: 'where r.requested_at > clock_timestamp() and false) as "datedAhead"',
+      text: 'where r.requested_at > clock_timestamp() limit 1',
+      mutation: 'where r.requested_at > clock_timestamp() and false limit 1',
       claim:
         'of two transactions of one order none is refunded while a refund of the other is dated later than now: it would count as requested later',
       control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { lockDay } from '../../../src/refunds/caps.ts'
+import { addCappedKey, expectTaken } from '../../support/ask.ts'
 import { makeEntry, startListingGateway, writeEntry } from '../../support/listing-gateway.ts'
-import { atOnce } from '../../support/locks.ts'
+import { atOnce, waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import {
   askSurplus,
   type PaidOrder,
@@ -266,6 +268,28 @@ describe('before a surplus refund is sent', () => {
     await lab.pass(pick(order, 0))
     await lab.pass(pick(order, 0))
     expect([await lab.sent(id), await lab.sent(returned)]).toEqual([1, 1])
+  })
+
+  it('a refund that was requested while its own request waited for a lock counts as an earlier one', async () => {
+    const order = await payOrder(lab, 'DH1', TWICE)
+    const chainId = await addCappedKey(lab.database, 'capped-waits', { dailyMax: '1000' })
+    const { id, amount } = await whileUncommitted(
+      lab.database,
+      (held) => lockDay(held, { chainId }, lab.service.ctx.config.CAPS_TIME_ZONE),
+      async (commit) => {
+        const asked = askSurplus(lab, order.transactionId, {}, { key: 'capped-waits' })
+        await waitUntilBlocked(lab.database)
+        const other = await lab.send(pick(order, 0), '50')
+        await lab.show(pick(order, 0), '50')
+        await lab.passNotified(pick(order, 0), other, '50')
+        await commit()
+        return await expectTaken(await asked)
+      },
+    )
+    expect(amount).toBe('50')
+    await lab.show(pick(order, 1), '50')
+    await lab.pass(pick(order, 1))
+    await lab.expectRefund(id, 'failed', NOT_SURPLUS)
   })
 
   it('a part of another refund that shows in this very answer is not counted twice', async () => {

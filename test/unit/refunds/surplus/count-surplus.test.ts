@@ -4,7 +4,7 @@ import { countSurplus, type OrderPayment } from '../../../../src/refunds/order-s
 const pay = (amount: string, expectedAmount: string | null = null): OrderPayment => ({
   ...{ transactionId: 'T-1', paymentId: `P-${amount}`, paymentMethod: 'CARD' },
   ...{ amount, refundable: amount, leftWithoutLater: amount, expectedAmount },
-  ...{ own: true, unrecognised: false, confirmed: true, unsettled: false, datedAhead: false },
+  ...{ own: true, unrecognised: false, confirmed: true, unsettled: false },
 })
 
 describe('one success of an order', () => {
