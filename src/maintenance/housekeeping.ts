@@ -1,6 +1,7 @@
 import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
+import { isUnendedSql } from '../db/schema.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
 import { notify } from '../platform/postgres/notify.ts'
@@ -98,6 +99,7 @@ export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): 
     select from processes where seen_at > now() + interval '1 second' limit 1`
   if (seenAhead.length === 0) return
   const transactions = await shortenLeases(ctx)
+  await forbidResends(ctx)
   // `seen_at` comes last: if this process stops before, another one repeats it all.
   await sql`update processes set writing_since = now() where writing_since > now()`
   await sql`update processes set seen_at = now() where seen_at > now()`
@@ -133,6 +135,18 @@ async function shortenLeases({
       where merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id = ${leaseId}`
   }
   return ahead.length
+}
+
+/** A refund that was first sent by a clock that was ahead counts as sent long ago, so that it is never sent again. */
+async function forbidResends({ db: { sql }, config }: Pick<Context, 'db' | 'config'>) {
+  const ahead = await sql<{ merchantCode: string; refundId: string }[]>`
+    select merchant_code as "merchantCode", refund_id as "refundId" from refunds as r
+    where ${sql.unsafe(isUnendedSql('r'))} and first_sent_at > now()`
+  for (const { merchantCode, refundId } of ahead) {
+    await sql`
+      update refunds set first_sent_at = now() - ${config.REFUND_RESEND_FOR_MS}::float8 * interval '1 millisecond'
+      where merchant_code = ${merchantCode} and refund_id = ${refundId} and first_sent_at > now()`
+  }
 }
 
 /** Warns of each API key that ends soon and has no successor. */

@@ -73,7 +73,7 @@ export async function writeTransactions(
       abandoned_at = case when s.kind is null then t.abandoned_at when ${abandoned} then clock.at end,
       due_at = case when s.kind is null then t.due_at else least(s.refund_due_at, case
         when want <> claimed or s.kind = 'query_now'
-          then greatest(clock.at, ${tx.unsafe(addMs('queried_at', 'gap_ms'))})
+          then least(${tx.unsafe(addMs('clock.at', 'gap_ms'))}, greatest(clock.at, ${tx.unsafe(addMs('queried_at', 'gap_ms'))}))
         else ${tx.unsafe(addMs('clock.at', 's.in_ms'))} end) end
     from ${findRows(tx, given)}, unnest(
       array[now()], array[now() + ${reconcileMs}::float8 * interval '1 millisecond']) as clock (at, later)

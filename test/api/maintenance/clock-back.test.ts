@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { writeSeen } from '../../../src/db/processes.ts'
 import { followClock } from '../../../src/maintenance/housekeeping.ts'
 import { releaseUnseen } from '../../../src/maintenance/processes.ts'
@@ -49,6 +49,22 @@ describe("once the database's clock went back by an hour", () => {
     const { dueInMs, gapMs } = await readItem(rig, 'T-1')
     expect(gapMs).toBe(50)
     expect(dueInMs).toBeLessThanOrEqual(50)
+  })
+
+  it('a transaction that is notified during its query is due within the gap of a burst', async () => {
+    const { ctx } = rig.service
+    await makeTransaction(rig, 'T-11', [{ status: 'PROCESSING' }])
+    await notifyOf(rig, 'T-11')
+    const query = ctx.gateway.queryPayments
+    vi.spyOn(ctx.gateway, 'queryPayments').mockImplementation(async (...given) => {
+      await setClockBack(rig, 'transactions', ['queried_at', 'due_at'])
+      await notifyOf(rig, 'T-11', { svc_Amount: 1 })
+      return await query(...given)
+    })
+    onTestFinished(() => void vi.restoreAllMocks())
+    await waitUntil(async () => (await syncDue(ctx)) === 1, { what: 'T-11 is synced' })
+    const { dueInMs, gapMs } = await readItem(rig, 'T-11')
+    expect(dueInMs).toBeLessThanOrEqual(gapMs)
   })
 
   it('the calls of an account go on', async () => {

@@ -21,6 +21,24 @@ export const CLAIMS: readonly Guard[] = [
     claim: `${WENT_BACK} a transaction that is notified is due within the gap of a burst`,
     control: `${WENT_BACK} the calls of an account go on`,
   },
+  {
+    file: 'src/sync/write-transactions.ts',
+    text: "then least(${tx.unsafe(addMs('clock.at', 'gap_ms'))}, greatest(clock.at",
+    mutation: "then greatest(${tx.unsafe(addMs('clock.at', 'gap_ms'))}, greatest(clock.at",
+    test: CLOCK_BACK,
+    claim: `${WENT_BACK} a transaction that is notified during its query is due within the gap of a burst`,
+    control: `${WENT_BACK} the calls of an account go on`,
+  },
+  {
+    file: 'src/maintenance/housekeeping.ts',
+    text: '  await forbidResends(ctx)\n',
+    mutation: '  void forbidResends\n',
+    test: 'test/plays/evidence/clock-back.test.ts',
+    claim:
+      'a refund that was first sent by a clock that was ahead is not sent again once the clock has caught up',
+    control:
+      "the next answer speaks about what came before, although the database's clock has gone back since: growth shows a refund that was sent",
+  },
   ...guards({ file: 'src/maintenance/housekeeping.ts', test: CLOCK_BACK }, [
     {
       text: 'paid_until = now() where',

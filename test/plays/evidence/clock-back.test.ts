@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { writeSeen } from '../../../src/db/processes.ts'
+import { followClock } from '../../../src/maintenance/housekeeping.ts'
 import { beginPass } from '../../support/begin-pass.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
-import { CONFIRM_MS, type LabPayment } from '../../support/refund-lab.ts'
+import { CONFIRM_MS, type LabPayment, RESEND_MS } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 import { passSending } from '../pass-sending.ts'
@@ -89,6 +91,19 @@ describe("an answer that was asked for before the database's clock went back doe
     await lab.passNotified(payment, 'portal-1', '10')
     expect(await lab.left(payment)).toBe('80')
   })
+})
+
+it('a refund that was first sent by a clock that was ahead is not sent again once the clock has caught up', async () => {
+  const { payment, refundId } = await lab.openSent('reset')
+  const { ctx } = lab.service
+  const { sql } = lab.database
+  await writeSeen(ctx)
+  for (const event of ['first_sent_at', 'last_sent_at']) await dateAhead(event)
+  await sql`update processes set seen_at = seen_at + interval '1 hour'`
+  await followClock(ctx)
+  await lab.age(refundId, 3_600_000 + RESEND_MS)
+  await lab.pass(payment)
+  await lab.expectRefund(refundId, 'unknown', { sent: 1 })
 })
 
 describe("the next answer speaks about what came before, although the database's clock has gone back since:", () => {
