@@ -123,9 +123,12 @@ const SURPLUS_REFUNDS = `
   ) as o
   where o.surplus and o.payment_id <> k.payment_id and o.refund_id is distinct from k.refund_id`
 
-/** Whether the refund `r` failed since then, sent or not; never if there is no time. */
+/**
+ * Whether the refund `r` failed since then, sent or not; never if there is no time. Both times are those at which a unit
+ * of work began, and it may have waited for the other one's lock.
+ */
 const hasFailedSince = (tx: Tx, since: string | null = null) =>
-  tx`(r.status = 'failed' and r.updated_at >= ${since}::timestamptz)`
+  tx`(r.status = 'failed' and r.updated_at >= ${since}::timestamptz - interval '1 minute')`
 
 async function listOf(
   tx: Tx,

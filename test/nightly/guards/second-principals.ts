@@ -115,6 +115,14 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
           'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
       },
       {
+        text: "${since}::timestamptz - interval '1 minute')",
+        mutation: '${since}::timestamptz)',
+        claim:
+          'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by a cancellation that had begun before and waited for it',
+        control:
+          'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its cancellation',
+      },
+      {
         text: 'heldSince: setters[0]?.at ?? null',
         mutation: 'heldSince: setters.at(-1)?.at ?? null',
         claim:

@@ -308,6 +308,15 @@ describe('once their refund is over, whoever asked for it does not release the h
     await done(other.release(path))
   })
 
+  it('on the payment, by a cancellation that had begun before and waited for it', async () => {
+    const { id, path, expectKept } = await makeHeld('payment')
+    await done(other.hold(path))
+    await done(asker.cancel(id))
+    await lab.database.sql`
+      update refunds set updated_at = updated_at - interval '10 s' where refund_id = ${id}`
+    await expectKept()
+  })
+
   it('on the payment, by its time', async () => {
     const { payment, id, path, expectKept } = await makeHeld('payment')
     await done(other.hold(path))
