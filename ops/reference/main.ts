@@ -269,7 +269,8 @@ alert sees the first occurrence. [Operations](operations.md#metrics) says what t
 ${await describeMetrics()}
 ## Command line
 
-[Operations](operations.md#command-line) explains when to use which command, and how to run it in a container.
+[Operations](operations.md#command-line) explains when to use which command, and [Ways to
+deploy](../deploy/README.md#how-to-run-the-command-line) how to run it in a container.
 
 ${await describeCommands()}`
 }

@@ -11,7 +11,7 @@ tolerateLostConnections()
 process.stdout.on('error', ({ message, code }: NodeJS.ErrnoException) => {
   if (code === 'EPIPE') process.exit()
   process.stderr.write(`error: standard output: ${message}\n`)
-  process.exit(3)
+  process.exit(1)
 })
 
 process.exitCode = await runCli(process.argv.slice(2), {
