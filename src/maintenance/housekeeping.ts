@@ -97,15 +97,16 @@ export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): 
   await sql`update webhook_endpoints set due_at = now() where due_at > ${latest}`
   const seenAhead = await sql`
     select from processes where seen_at > now() + interval '1 second' limit 1`
-  if (seenAhead.length === 0) return
+  const hasGoneBack = seenAhead.length > 0
+  const refunds = await forbidResends(ctx, hasGoneBack)
+  if (!hasGoneBack) return
   const transactions = await shortenLeases(ctx)
-  await forbidResends(ctx)
   // `seen_at` comes last: if this process stops before, another one repeats it all.
   await sql`update processes set writing_since = now() where writing_since > now()`
   await sql`update processes set seen_at = now() where seen_at > now()`
   ctx.log.warn(
-    { transactions },
-    "the database's clock has gone back; what was claimed before is due again in the usual time",
+    { transactions, refunds },
+    "the database's clock has gone back; what was claimed before is due again in the usual time, and no refund that was sent before is sent again",
   )
 }
 
@@ -137,16 +138,27 @@ async function shortenLeases({
   return ahead.length
 }
 
-/** A refund that was first sent by a clock that was ahead counts as sent long ago, so that it is never sent again. */
-async function forbidResends({ db: { sql }, config }: Pick<Context, 'db' | 'config'>) {
+/**
+ * Dates back the first attempt of refunds that are not known yet, so that they are never sent again: by a clock that was
+ * ahead, nobody can say how long ago it was. Returns how many there are.
+ * @param hasGoneBack whether the clock has just gone back, so that what was sent at any time may be dated ahead;
+ *   otherwise only what is later than now is
+ */
+async function forbidResends(
+  { db: { sql }, config }: Pick<Context, 'db' | 'config'>,
+  hasGoneBack: boolean,
+): Promise<number> {
+  const longAgo = sql`now() - ${config.REFUND_RESEND_FOR_MS}::float8 * interval '1 millisecond'`
+  const isAhead = sql`first_sent_at > ${hasGoneBack ? longAgo : sql`now() + interval '1 second'`}`
   const ahead = await sql<{ merchantCode: string; refundId: string }[]>`
     select merchant_code as "merchantCode", refund_id as "refundId" from refunds as r
-    where ${sql.unsafe(isUnendedSql('r'))} and first_sent_at > now()`
+    where ${sql.unsafe(isUnendedSql('r'))} and ${isAhead}`
   for (const { merchantCode, refundId } of ahead) {
     await sql`
-      update refunds set first_sent_at = now() - ${config.REFUND_RESEND_FOR_MS}::float8 * interval '1 millisecond'
-      where merchant_code = ${merchantCode} and refund_id = ${refundId} and first_sent_at > now()`
+      update refunds set first_sent_at = ${longAgo}
+      where merchant_code = ${merchantCode} and refund_id = ${refundId} and ${isAhead}`
   }
+  return ahead.length
 }
 
 /** Warns of each API key that ends soon and has no successor. */

@@ -94,8 +94,10 @@ export function applyOutcome(
       applyRejection(draft, outcome, endedAt)
       break
     case 'unavailable': {
-      const { attempts, firstSentAt, firstSentNumber, lastSentAt } = before
+      const { attempts, firstSentNumber, lastSentAt } = before
       const { refundedBefore, unanswered } = before
+      // It may have been dated back meanwhile.
+      const firstSentAt = before.firstSentAt === null ? null : draft.now.firstSentAt
       const cause = { reason: `not sent: ${outcome.reason}` }
       const sent = { attempts, firstSentAt, firstSentNumber, lastSentAt }
       const restored = { ...sent, refundedBefore, unanswered }
@@ -191,7 +193,8 @@ function restoreAttempt(
 ): void {
   const { status, approvedFingerprint, needsApproval, want } = draft.now
   if (draft.now.attempts !== before.attempts) return
-  const { attempts, firstSentAt, lastSentAt, refundedBefore } = recorded
+  const { attempts, lastSentAt, refundedBefore } = recorded
+  const firstSentAt = draft.now.firstSentAt ?? recorded.firstSentAt
   // Numbers of commits that are lost are given again: only claims from here on are known to be later.
   const firstSentNumber = draft.now.firstSentAt === null ? want : draft.now.firstSentNumber
   const sent = { attempts, firstSentAt, firstSentNumber, lastSentAt, refundedBefore }

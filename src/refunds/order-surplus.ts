@@ -110,13 +110,20 @@ export async function readOrderVersion(
   return row?.version ?? ''
 }
 
-/** Whether a clock that was ahead dated a refund of the order: it would be taken for one that is requested later. */
+/**
+ * Whether a clock that was ahead dated a refund of the order: it would be taken for one that is requested later. All
+ * transactions of the order are asked about, since one may count only when the surplus refund is sent.
+ */
 export async function isDatedAhead(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<boolean> {
   const { count } = await tx.unsafe(
-    `select from (${MEMBERS}) as m cross join lateral (
+    `select from (
+      select t.* from ${ITSELF} union all
+      select o.* from ${ITSELF} cross join lateral (
+        select * from transactions as o where ${byKey('o', ORDER, 't')} offset 0) as o
+    ) as m cross join lateral (
       select requested_at from refunds as r where ${byKey('r', TRANSACTION, 'm')} offset 0) as r
     where r.requested_at > clock_timestamp() limit 1`,
     [merchantCode, transactionId],

@@ -2,6 +2,10 @@ import { type Guard, guards } from './guard.ts'
 
 const CLOCK_BACK = 'test/api/maintenance/clock-back.test.ts'
 const WENT_BACK = "once the database's clock went back by an hour"
+const FIRST_SENT_AHEAD =
+  'a refund that was first sent by a clock that was an hour ahead is not sent again'
+const GROWTH_SHOWS =
+  "the next answer speaks about what came before, although the database's clock has gone back since: growth shows a refund that was sent"
 
 export const CLAIMS: readonly Guard[] = [
   {
@@ -29,16 +33,26 @@ export const CLAIMS: readonly Guard[] = [
     claim: `${WENT_BACK} a transaction that is notified during its query is due within the gap of a burst`,
     control: `${WENT_BACK} the calls of an account go on`,
   },
-  {
-    file: 'src/maintenance/housekeeping.ts',
-    text: '  await forbidResends(ctx)\n',
-    mutation: '  void forbidResends\n',
-    test: 'test/plays/evidence/clock-back.test.ts',
-    claim:
-      'a refund that was first sent by a clock that was ahead is not sent again once the clock has caught up',
-    control:
-      "the next answer speaks about what came before, although the database's clock has gone back since: growth shows a refund that was sent",
-  },
+  ...guards({ test: 'test/plays/evidence/clock-back.test.ts', control: GROWTH_SHOWS }, [
+    {
+      file: 'src/maintenance/housekeeping.ts',
+      text: 'hasGoneBack ? longAgo : sql`now()',
+      mutation: 'hasGoneBack && longAgo === undefined ? longAgo : sql`now()',
+      claim: `${FIRST_SENT_AHEAD} also where it was dated before now when the clock went back`,
+    },
+    {
+      file: 'src/maintenance/housekeeping.ts',
+      text: 'await forbidResends(ctx, hasGoneBack)',
+      mutation: 'hasGoneBack ? await forbidResends(ctx, hasGoneBack) : 0',
+      claim: `${FIRST_SENT_AHEAD} also where no process was seen while the clock was ahead`,
+    },
+    {
+      file: 'src/refunds/answer.ts',
+      text: 'before.firstSentAt === null ? null : draft.now.firstSentAt',
+      mutation: 'before.firstSentAt',
+      claim: `${FIRST_SENT_AHEAD} also where that is noticed during another attempt, which is not written`,
+    },
+  ]),
   ...guards({ file: 'src/maintenance/housekeeping.ts', test: CLOCK_BACK }, [
     {
       text: 'paid_until = now() where',

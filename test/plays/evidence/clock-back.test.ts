@@ -10,6 +10,8 @@ import { passSending } from '../pass-sending.ts'
 
 const lab = useFreshLab()
 
+const HOUR_MS = 3_600_000
+
 /** As if the database's clock had gone back by an hour since the newest answer: what is asked next is dated after that. */
 const setClockBack = ({ transactionId }: LabPayment) => lab.database.sql`
   update transactions set as_of = coalesce(as_of, now()) + interval '1 hour'
@@ -93,17 +95,57 @@ describe("an answer that was asked for before the database's clock went back doe
   })
 })
 
-it('a refund that was first sent by a clock that was ahead is not sent again once the clock has caught up', async () => {
-  const { payment, refundId } = await lab.openSent('reset')
-  const { ctx } = lab.service
-  const { sql } = lab.database
-  await writeSeen(ctx)
-  for (const event of ['first_sent_at', 'last_sent_at']) await dateAhead(event)
-  await sql`update processes set seen_at = seen_at + interval '1 hour'`
-  await followClock(ctx)
-  await lab.age(refundId, 3_600_000 + RESEND_MS)
-  await lab.pass(payment)
-  await lab.expectRefund(refundId, 'unknown', { sent: 1 })
+describe('a refund that was first sent by a clock that was an hour ahead is not sent again', () => {
+  const dateSentAhead = async () => {
+    for (const event of ['first_sent_at', 'last_sent_at']) await dateAhead(event)
+  }
+  async function noticeClock() {
+    const { ctx } = lab.service
+    await writeSeen(ctx)
+    await lab.database.sql`update processes set seen_at = seen_at + interval '1 hour'`
+    await followClock(ctx)
+  }
+
+  it('once the clock has caught up', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await dateSentAhead()
+    await noticeClock()
+    await lab.age(refundId, HOUR_MS + RESEND_MS)
+    await lab.pass(payment)
+    await lab.expectRefund(refundId, 'unknown', { sent: 1 })
+  })
+
+  it('also where it was dated before now when the clock went back', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await dateSentAhead()
+    await lab.age(refundId, HOUR_MS + HOUR_MS / 2)
+    await noticeClock()
+    await lab.pass(payment)
+    await lab.expectRefund(refundId, 'unknown', { sent: 1 })
+  })
+
+  it('also where no process was seen while the clock was ahead', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await dateSentAhead()
+    await followClock(lab.service.ctx)
+    await lab.age(refundId, HOUR_MS + RESEND_MS)
+    await lab.pass(payment)
+    await lab.expectRefund(refundId, 'unknown', { sent: 1 })
+  })
+
+  it('also where that is noticed during another attempt, which is not written', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await lab.age(refundId, RESEND_MS)
+    await passSending(lab, payment, async () => {
+      await dateAhead('first_sent_at')
+      await noticeClock()
+      return { kind: 'unavailable', reason: 'no connection' }
+    })
+    await lab.expectRefund(refundId, 'unknown', { sent: 1, attempts: 1 })
+    await lab.age(refundId, HOUR_MS)
+    await lab.pass(payment)
+    await lab.expectRefund(refundId, 'unknown', { sent: 1 })
+  })
 })
 
 describe("the next answer speaks about what came before, although the database's clock has gone back since:", () => {

@@ -178,12 +178,17 @@ describe('of two transactions of one order', () => {
       expect(await refused.json()).toMatchObject({ code: 'unavailable' })
     }
     await expectUnavailable()
-    // Its payment does not count now, but may when the surplus refund is sent.
+    // What does not count now may when the surplus refund is sent.
     const read = (isUnreadable: boolean) => lab.database.sql`
       update payments set unreadable = ${isUnreadable} where payment_id = ${pick(first).id}`
     await read(true)
     await expectUnavailable()
     await read(false)
+    const verify = (isVerified: boolean) => lab.database.sql`
+      update transactions set order_verified = ${isVerified} where transaction_id = ${first.transactionId}`
+    await verify(false)
+    await expectUnavailable()
+    await verify(true)
     await setClock('-1 hour')
     expect(await takeSurplus(lab, second)).toMatchObject({ amount: '50' })
   })
