@@ -1,7 +1,6 @@
 import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
-import { isUnendedSql } from '../db/schema.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
 import { notify } from '../platform/postgres/notify.ts'
@@ -89,6 +88,9 @@ export async function requeueUnhandled({ db: { sql } }: Pick<Context, 'db'>): Pr
 /** Longer than any lease or pause of a webhook endpoint, and than the calls of an account ever use up its rate in advance (ms). */
 const LONGEST_AHEAD_MS = 120_000
 
+const RESENDS_FORBIDDEN =
+  "the database's clock has gone back; refunds that were sent before and have no answer are not sent again: what becomes of them, an answer, a notification or a person says"
+
 /** Makes due what would wait because the database's clock went back, as after a failover to a slower server. */
 export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): Promise<void> {
   const { sql } = ctx.db
@@ -98,15 +100,16 @@ export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): 
   const seenAhead = await sql`
     select from processes where seen_at > now() + interval '1 second' limit 1`
   const hasGoneBack = seenAhead.length > 0
+  const transactions = hasGoneBack ? await shortenLeases(ctx) : 0
   const refunds = await forbidResends(ctx, hasGoneBack)
+  if (refunds > 0) ctx.log.warn({ refunds }, RESENDS_FORBIDDEN)
   if (!hasGoneBack) return
-  const transactions = await shortenLeases(ctx)
   // `seen_at` comes last: if this process stops before, another one repeats it all.
   await sql`update processes set writing_since = now() where writing_since > now()`
   await sql`update processes set seen_at = now() where seen_at > now()`
   ctx.log.warn(
-    { transactions, refunds },
-    "the database's clock has gone back; what was claimed before is due again in the usual time, and no refund that was sent before is sent again",
+    { transactions },
+    "the database's clock has gone back; what was claimed before is due again in the usual time",
   )
 }
 
@@ -139,23 +142,24 @@ async function shortenLeases({
 }
 
 /**
- * Dates back the first attempt of refunds that are not known yet, so that they are never sent again: by a clock that was
+ * Dates the first attempt of each refund that might be sent again to 1970, so that it never is: by a clock that was
  * ahead, nobody can say how long ago it was. Returns how many there are.
  * @param hasGoneBack whether the clock has just gone back, so that what was sent at any time may be dated ahead;
  *   otherwise only what is later than now is
  */
 async function forbidResends(
-  { db: { sql }, config }: Pick<Context, 'db' | 'config'>,
+  { db: { sql } }: Pick<Context, 'db'>,
   hasGoneBack: boolean,
 ): Promise<number> {
-  const longAgo = sql`now() - ${config.REFUND_RESEND_FOR_MS}::float8 * interval '1 millisecond'`
-  const isAhead = sql`first_sent_at > ${hasGoneBack ? longAgo : sql`now() + interval '1 second'`}`
+  const isAhead = hasGoneBack
+    ? sql`first_sent_at > 'epoch'`
+    : sql`first_sent_at > now() + interval '1 second'`
   const ahead = await sql<{ merchantCode: string; refundId: string }[]>`
-    select merchant_code as "merchantCode", refund_id as "refundId" from refunds as r
-    where ${sql.unsafe(isUnendedSql('r'))} and ${isAhead}`
+    select merchant_code as "merchantCode", refund_id as "refundId" from refunds
+    where status in ('sending', 'unknown') and ${isAhead}`
   for (const { merchantCode, refundId } of ahead) {
     await sql`
-      update refunds set first_sent_at = ${longAgo}
+      update refunds set first_sent_at = 'epoch'
       where merchant_code = ${merchantCode} and refund_id = ${refundId} and ${isAhead}`
   }
   return ahead.length
