@@ -151,7 +151,7 @@ describe('the health page', () => {
 })
 
 describe('the health page of an account whose calls are paused', () => {
-  const breaker = { failures: 1, pauseMs: 1, maxPauseMs: 1, untestedMs: 1_500 }
+  const breaker = { failures: 1, pauseMs: 1, maxPauseMs: 1, untestedMs: 5_000 }
   const pausing = useRig({ settings: { ROLE: 'web' }, breaker })
   const pauseCalls = (kind: 'refund' | 'cards') => {
     const { breakers } = pausing.service.ctx.gateway

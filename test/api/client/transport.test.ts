@@ -60,7 +60,7 @@ describe('a read', () => {
   })
 
   it('whose connection hangs is retried after the time-out of one attempt', async () => {
-    const { client, seen } = connect({ faults: ['hang'], attemptTimeoutMs: 300 })
+    const { client, seen } = connect({ faults: ['hang'], attemptTimeoutMs: 2_000 })
     expect(await client.transactions.get('T1')).toMatchObject({ transactionId: 'T1' })
     expect(seen).toHaveLength(2)
   })
