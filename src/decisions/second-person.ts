@@ -125,7 +125,7 @@ const SURPLUS_REFUNDS = `
 
 /**
  * Whether the refund `r` failed since then, sent or not; never if there is no time. Both times are those at which a unit
- * of work began, and it may have waited for the other one's lock.
+ * of work began, and either may have waited for the lock of the other, for less than a minute.
  */
 const hasFailedSince = (tx: Tx, since: string | null = null) =>
   tx`(r.status = 'failed' and r.updated_at >= ${since}::timestamptz - interval '1 minute')`

@@ -89,7 +89,7 @@ export async function requeueUnhandled({ db: { sql } }: Pick<Context, 'db'>): Pr
 const LONGEST_AHEAD_MS = 120_000
 
 const RESENDS_FORBIDDEN =
-  "the database's clock has gone back; refunds that were sent before and have no answer are not sent again: what becomes of them, an answer, a notification or a person says"
+  "the database's clock has gone back: refunds that were sent before and have no answer are not sent again; queries, notifications or a person decide about them"
 
 /** Makes due what would wait because the database's clock went back, as after a failover to a slower server. */
 export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): Promise<void> {

@@ -96,7 +96,7 @@ export function applyOutcome(
     case 'unavailable': {
       const { attempts, firstSentNumber, lastSentAt } = before
       const { refundedBefore, unanswered } = before
-      // It may have been dated back meanwhile.
+      // `followClock` may have dated it back meanwhile.
       const firstSentAt = before.firstSentAt === null ? null : draft.now.firstSentAt
       const cause = { reason: `not sent: ${outcome.reason}` }
       const sent = { attempts, firstSentAt, firstSentNumber, lastSentAt }

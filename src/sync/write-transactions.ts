@@ -5,7 +5,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { addMs } from '../platform/postgres/clock.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { notifyTransactionChanged } from '../transactions/due.ts'
+import { afterGap, notifyTransactionChanged } from '../transactions/due.ts'
 import { scheduleNext } from './schedule.ts'
 import { type ClaimEnd, NAMES, type SummarisedItem } from './types.ts'
 
@@ -73,7 +73,7 @@ export async function writeTransactions(
       abandoned_at = case when s.kind is null then t.abandoned_at when ${abandoned} then clock.at end,
       due_at = case when s.kind is null then t.due_at else least(s.refund_due_at, case
         when want <> claimed or s.kind = 'query_now'
-          then least(${tx.unsafe(addMs('clock.at', 'gap_ms'))}, greatest(clock.at, ${tx.unsafe(addMs('queried_at', 'gap_ms'))}))
+          then ${tx.unsafe(afterGap('clock.at'))}
         else ${tx.unsafe(addMs('clock.at', 's.in_ms'))} end) end
     from ${findRows(tx, given)}, unnest(
       array[now()], array[now() + ${reconcileMs}::float8 * interval '1 millisecond']) as clock (at, later)

@@ -6,17 +6,24 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
+ * When `transactions as t` is due that was asked about in a burst: `gap_ms` after its last query, or after now if the
+ * database's clock has gone back since.
+ * @param now a column with the current time
+ */
+export const afterGap = (now: string) =>
+  `least(${addMs(now, 't.gap_ms')}, greatest(${now}, ${addMs('t.queried_at', 't.gap_ms')}))`
+
+/**
  * The assignments for `transactions as t` that request a query and restart retries and polls. `want` counts the
  * requests. A claim copies it to `claimed`, and if the two differ at its end, the transaction is due again. Without a
- * claim it is due at once; in a burst, `gap_ms` after the last query, or after now if the database's clock has gone
- * back since.
+ * claim it is due at once, in a burst after its gap.
  * @param now a column with the current time
  */
 const writeMakeDue = (now: string) => `
     want = t.want + 1, attempts = 0, polls = 0, asked_for_at = ${now}, abandoned_at = null,
     due_at = case
       when t.lease_id is not null then t.due_at
-      else least(t.due_at, ${addMs(now, 't.gap_ms')}, greatest(${now}, ${addMs('t.queried_at', 't.gap_ms')})) end`
+      else least(t.due_at, ${afterGap(now)}) end`
 
 /** For an upsert whose new row is due now. */
 export const MAKE_DUE_AGAIN = writeMakeDue('excluded.due_at')

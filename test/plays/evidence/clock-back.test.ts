@@ -147,6 +147,27 @@ describe('a refund that was first sent by a clock that was an hour ahead is not 
     await lab.pass(payment)
     await lab.expectRefund(refundId, 'unknown', { sent: 1 })
   })
+
+  it('also where that is noticed during another attempt, whose record is lost', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    const { sql } = lab.database
+    await lab.age(refundId, RESEND_MS)
+    await makeDue(lab, payment)
+    await passSending(lab, payment, async () => {
+      await sql`
+        delete from refund_attempts where id = (
+          select max(id) from refund_attempts where refund_id = ${refundId})`
+      await sql`
+        update refunds set status = 'unknown', attempts = 1, last_sent_at = first_sent_at
+        where refund_id = ${refundId}`
+      await noticeClock()
+      return { kind: 'unknown', reason: 'reset' }
+    })
+    await lab.expectRefund(refundId, 'unknown', { sent: 1, attempts: 2 })
+    await lab.age(refundId, RESEND_MS)
+    await lab.pass(payment)
+    await lab.expectRefund(refundId, 'unknown', { sent: 1 })
+  })
 })
 
 describe("the next answer speaks about what came before, although the database's clock has gone back since:", () => {
