@@ -26,9 +26,9 @@ export const CLAIMS: readonly Guard[] = [
     control: `${WENT_BACK} the calls of an account go on`,
   },
   {
-    file: 'src/transactions/due.ts',
-    text: "least(${addMs(now, 't.gap_ms')}, greatest",
-    mutation: 'least(greatest',
+    file: 'src/sync/write-transactions.ts',
+    text: "afterGap('clock.at')",
+    mutation: "afterGap('t.queried_at')",
     test: CLOCK_BACK,
     claim: `${WENT_BACK} a transaction that is notified during its query is due within the gap of a burst`,
     control: `${WENT_BACK} the calls of an account go on`,
