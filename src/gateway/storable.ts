@@ -22,8 +22,9 @@ const MAX_MESSAGE = 500
 /** Makes a message fit for a log line and a column, with card data masked. Empty if it is not a string. */
 export function toMessage(message: unknown): string {
   if (typeof message !== 'string') return ''
-  const printable = message.toWellFormed().replace(/\p{Cc}+/gu, ' ')
-  return maskCardText(printable).slice(0, MAX_MESSAGE)
+  const printable = maskCardText(message.replace(/\p{Cc}+/gu, ' '))
+  // Last, because the cut may split a surrogate pair.
+  return printable.slice(0, MAX_MESSAGE).toWellFormed()
 }
 
 /** A number that Postgres can store as `numeric`. */

@@ -122,8 +122,9 @@ function classifyNames(form: NotificationForm) {
 function shortenName(name: string): string {
   // Cut before masking, which takes 20 ms for 60 KB, but late enough to find a card number across the end.
   const start = name.slice(0, 2 * MAX_UNLISTED_NAME)
-  const masked = maskCardText(hideSecretsInText(start)).toWellFormed()
-  return masked.length <= MAX_UNLISTED_NAME ? masked : `${masked.slice(0, MAX_UNLISTED_NAME)}…`
+  const masked = maskCardText(hideSecretsInText(start))
+  const end = masked.length > MAX_UNLISTED_NAME ? '…' : ''
+  return masked.slice(0, MAX_UNLISTED_NAME).toWellFormed() + end
 }
 
 /** Whether a value can be stored as it is: it has no members, and cannot hold a credential or card data. */
@@ -176,7 +177,7 @@ export function readRefundDetails(body: string, prefix: string): RefundDetails {
   const reference = read('TransactionID')?.trim()
   return {
     fee: parseAmount(read('Fee') ?? ''),
-    message: message === '' ? undefined : message.toWellFormed(),
+    message: message === '' ? undefined : message,
     reference: reference && isId(reference) ? reference : undefined,
   }
 }

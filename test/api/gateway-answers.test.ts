@@ -7,6 +7,10 @@ import { matching } from './matching.ts'
 
 /** What order systems see of the gateway's answers: a row for each verdict; test/unit has every member in all forms. */
 
+/** A message whose last kept character is cut in two. */
+const CUT = 'x'.repeat(499)
+const CUT_MESSAGE = JSON.stringify(`${CUT}😀`)
+
 describe('an answer to QUERY_PT', () => {
   const rig = useRig({ settings: { ROLE: 'web' } })
 
@@ -83,6 +87,14 @@ describe('an answer to QUERY_PT', () => {
       writeObject({ ...ANSWER, svc_ResponseData: `[${writeEntry(id)}]` }, change)
     await expectSeen(write, sees, finds)
   })
+
+  it.each([
+    ['payments', { svc_ResponseMsg: CUT_MESSAGE }, PAID],
+    ['a refusal', refusal('32', CUT_MESSAGE), retries(`code 32: ${CUT}\ufffd`)],
+  ])('with %s, and a message that is cut within a character', async (_, change, sees) => {
+    const data = (id: string) => ({ svc_ResponseData: `[${writeEntry(id)}]` })
+    await expectSeen((id) => writeObject({ ...ANSWER, ...data(id) }, change), sees)
+  })
 })
 
 describe('an answer to REFUND', () => {
@@ -112,7 +124,13 @@ describe('an answer to REFUND', () => {
     [answer('{}', '4711', '""'), refused('4711', '')],
     [answer('{}', '9', '"Waiting"'), refused('9', 'Waiting')],
     [answer('{}', '-1', 'null'), refused('-1', /^expired \(published/)],
-  ])('%s leaves its amount reserved', async (body, sees, http = 200) => {
+  ])('%s leaves its amount reserved', expectReserved)
+
+  it('with a message that is cut within a character is stored', async () => {
+    await expectReserved(answer('{}', '33', CUT_MESSAGE), refused('33', `${CUT}\ufffd`))
+  })
+
+  async function expectReserved(body: string, sees: object, http = 200) {
     const gateway = await startListingGateway(lab)
     const payment = await lab.open()
     gateway.list(makeEntry(payment.id, { amount: 100 }))
@@ -121,5 +139,5 @@ describe('an answer to REFUND', () => {
     await gateway.sync(payment.transactionId)
     expect(await lab.readRefund(refundId)).toMatchObject(matching(sees))
     expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
-  })
+  }
 })

@@ -41,8 +41,9 @@ describe('of a notification is stored', () => {
     const names = Object.keys(JSON.parse(await readBody()))
     expect(names.filter((name) => name.startsWith('note'))).toHaveLength(16)
     await emptyTables(rig.database)
-    await send({ ...PAID, ['n'.repeat(1_000)]: 'x' })
-    expect(JSON.parse(await readBody())).toEqual({ ...PAID, [`${'n'.repeat(32)}…`]: '(not kept)' })
+    await send({ ...PAID, [`${'n'.repeat(31)}😀${'n'.repeat(1_000)}`]: 'x' })
+    const name = `${'n'.repeat(31)}\ufffd…`
+    expect(JSON.parse(await readBody())).toEqual({ ...PAID, [name]: '(not kept)' })
   })
 
   it('one row for the same signed content, however often and with whatever else it comes', async () => {

@@ -16,4 +16,12 @@ export const ANSWERS: readonly Guard[] = [
       control: 'an open answer code 9 is polled, not counted as a failure',
     },
   ]),
+  {
+    file: 'src/gateway/storable.ts',
+    text: 'return printable.slice(0, MAX_MESSAGE).toWellFormed()',
+    mutation: 'return printable.toWellFormed().slice(0, MAX_MESSAGE)',
+    test: 'test/api/gateway-answers.test.ts',
+    claim: 'an answer to REFUND with a message that is cut within a character is stored',
+    control: 'an answer to REFUND {"svc_ResponseCode":0} leaves its amount reserved',
+  },
 ]
