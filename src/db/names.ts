@@ -41,3 +41,6 @@ export const AUDIT_CHECKPOINT_LOCK = inSchema(4_815_162_346)
 
 /** The class of the locks on a key's daily cap, by a hash of key and day. */
 export const CAPS_LOCK = 0x63_61_70_73
+
+/** The class of the locks on the check of an order, by a hash of account and order id. */
+export const ORDER_LOCK = 0x6f_72_64_72

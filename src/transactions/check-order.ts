@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { ORDER_LOCK } from '../db/names.ts'
 import { transactions } from '../db/schema.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { type RecordedDiscrepancy, shortenSide } from '../discrepancies/kinds.ts'
@@ -11,7 +12,7 @@ import {
 import { recordEvents } from '../events/record-events.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
-import { listColumns } from '../platform/postgres/row-set.ts'
+import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from './due.ts'
@@ -25,32 +26,48 @@ const OF_TRANSACTION = byTransaction('d', 'transactions')
 /** How many other ids are kept with each transaction of an order. */
 const MAX_SHOWN = 20
 
+const READ = [
+  'merchantCode',
+  'transactionId',
+  'state',
+  'currency',
+  'expectedAmount',
+  'paidAmount',
+  'refundedAmount',
+  'sameOrder',
+  'orderCheckDue',
+  'version',
+] as const
+
 /** `isFlagged`: it has the discrepancy, open or resolved by a person. */
-type OrderRow = TransactionRow & { isFlagged: boolean }
+type OrderRow = Pick<TransactionRow, (typeof READ)[number]> & { isFlagged: boolean }
+
+/** A row that has to be written. `sameOrder` has the new ids, and `isChanged` says whether they differ. */
+type CheckedRow = OrderRow & { isChanged: boolean; isPaidTwice: boolean }
+
+const WRITTEN = {
+  ...pickColumns(transactions, 'merchantCode', 'transactionId', 'version', 'sameOrder'),
+  isChanged: 'boolean',
+}
 
 /**
  * Flags each paid transaction of an order with the others: in `sameOrder`, and with `order_paid_twice` if together
  * they exceed the order's amount. Only order ids from verified notifications count. Runs in its own commit after
  * the one that changed a transaction: two that are paid at the same instant do not see each other, but the later
- * check sees both.
+ * check sees both. An order id may be used thousands of times, so only what changes is locked and written.
  */
 export async function checkOrder(
   ctx: Pick<Context, 'db' | 'log' | 'metrics'>,
   key: TransactionKey,
 ): Promise<void> {
   const found = await runInTransaction(ctx.db.sql, async (tx) => {
-    const rows = await lockOrder(tx, key)
-    const paid = rows.filter(({ state }) => state === 'paid' || state === 'partially_refunded')
-    const facts = measureOrder(paid)
-    const recorded: RecordedDiscrepancy[] = []
-    const changed: OrderRow[] = []
-    for (const row of rows) {
-      const others = paid.includes(row) ? paid.filter((one) => one !== row) : []
-      const ids = others.slice(0, MAX_SHOWN).map(({ transactionId }) => transactionId)
-      const isChanged = ids.join('\n') !== row.sameOrder.join('\n')
-      if (isChanged) changed.push(row)
-      recorded.push(...(await flagRow(tx, row, ids, isChanged, facts)))
-    }
+    const orderId = await lockOrder(tx, key)
+    if (orderId === undefined) return []
+    const { expected, rows } = judgeOrder(await readOrder(tx, key.merchantCode, orderId))
+    await writeRows(tx, rows)
+    const what = expected === undefined ? 'one paid transaction' : `amount ${expected}`
+    const recorded = await flagRows(tx, rows, `${what} is expected of order ${orderId}`)
+    const changed = rows.filter((row) => row.isChanged)
     const shown = await readTransactions(tx, changed)
     await recordEvents(tx, [
       ...buildDiscrepancyEvents(recorded),
@@ -61,22 +78,52 @@ export async function checkOrder(
   logDiscrepancies(ctx, found)
 }
 
-/** Locks what is paid, flagged or due for the check, in the order of the keys, as every commit of several does. */
+/** Lets checks of an order take turns, so that the last one has read it last. @returns the order's id */
 async function lockOrder(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
-): Promise<OrderRow[]> {
+): Promise<string | undefined> {
+  const [row] = await tx<{ orderId: string | null }[]>`
+    select order_id as "orderId" from transactions
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+  const orderId = row?.orderId ?? undefined
+  if (orderId !== undefined) {
+    await tx`
+      select pg_advisory_xact_lock(${ORDER_LOCK},
+        hashtext(current_schema() || ' ' || ${merchantCode}::text || ' ' || ${orderId}::text))`
+  }
+  return orderId
+}
+
+/** Reads what is paid, flagged or due for the check, in the order of the keys. */
+async function readOrder(tx: Tx, merchantCode: string, orderId: string): Promise<OrderRow[]> {
   return await tx<OrderRow[]>`
-    select ${tx.unsafe(listColumns(transactions, 'transactions'))}, exists (
+    select ${tx.unsafe(listColumns(transactions, 'transactions', READ))}, exists (
         select from (select * from discrepancies as d where ${tx.unsafe(OF_TRANSACTION)} offset 0) as d
         where d.kind = ${KIND} and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))
       ) as "isFlagged"
     from transactions
-    where merchant_code = ${merchantCode} and order_verified
-      and order_id = (select order_id from transactions
-        where merchant_code = ${merchantCode} and transaction_id = ${transactionId})
+    where merchant_code = ${merchantCode} and order_verified and order_id = ${orderId}
       and (state in ('paid', 'partially_refunded') or same_order <> '{}' or order_check_due)
-    order by merchant_code, transaction_id for update`
+    order by merchant_code, transaction_id`
+}
+
+const isPaid = ({ state }: OrderRow) => state === 'paid' || state === 'partially_refunded'
+
+/** @returns the order's amount if it is clear, and the rows that have to be written */
+function judgeOrder(all: readonly OrderRow[]) {
+  const paid = all.filter(isPaid)
+  const { expected, isExceeded } = measureOrder(paid)
+  const first = paid.slice(0, MAX_SHOWN + 1)
+  const rows = all.flatMap((row): CheckedRow[] => {
+    const others = isPaid(row) ? first.filter((one) => one !== row).slice(0, MAX_SHOWN) : []
+    const sameOrder = others.map(({ transactionId }) => transactionId)
+    const isChanged = sameOrder.join('\n') !== row.sameOrder.join('\n')
+    const isPaidTwice = sameOrder.length > 0 && isExceeded
+    const isSettled = !isChanged && isPaidTwice === row.isFlagged && !row.orderCheckDue
+    return isSettled ? [] : [{ ...row, sameOrder, isChanged, isPaidTwice }]
+  })
+  return { expected, rows }
 }
 
 /**
@@ -96,26 +143,41 @@ function measureOrder(paid: readonly OrderRow[]) {
   return { expected, isExceeded: compareAmounts(received, due) > 0 }
 }
 
-async function flagRow(
-  tx: Tx,
-  { merchantCode, transactionId, orderId, isFlagged }: OrderRow,
-  ids: readonly string[],
-  changed: boolean,
-  { expected, isExceeded }: ReturnType<typeof measureOrder>,
-): Promise<RecordedDiscrepancy[]> {
+/**
+ * Locks the rows in the order of the keys, as every commit of several does, and writes them. What changed since it was
+ * read stays due: its own check follows.
+ */
+async function writeRows(tx: Tx, rows: readonly CheckedRow[]): Promise<void> {
+  if (rows.length === 0) return
+  const find = (forUpdate: string) => tx`
+    select k.*, t.place from ${rowSet(tx, 'k', WRITTEN, rows)} cross join lateral (
+      select ctid as place from transactions as t
+      where ${tx.unsafe(byTransaction('t'))} limit 1 ${tx.unsafe(forUpdate)}) as t`
+  await find('for update')
   await tx`
-    update transactions set order_check_due = false, same_order = ${[...ids]},
-      version = version + ${changed ? 1 : 0}, updated_at = case when ${changed} then clock.at else updated_at end
-    from ${tx.unsafe(CLOCK)}
-    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
-  if (changed) notifyTransactionChanged(tx, { merchantCode, transactionId })
-  const isPaidTwice = ids.length > 0 && isExceeded
-  if (!changed && isPaidTwice === isFlagged) return []
-  const key = { merchantCode, transactionId, kind: KIND } as const
-  await resolveDiscrepancies(tx, [key])
-  if (!isPaidTwice) return []
-  const what = expected === undefined ? 'one paid transaction' : `amount ${expected}`
-  const ours = shortenSide(`${what} is expected of order ${orderId}`)
-  const theirs = shortenSide(`also paid: ${ids.join(', ')}`)
-  return await recordDiscrepancies(tx, [{ ...key, ours, theirs }])
+    update transactions as t set order_check_due = t.order_check_due and t.version <> s.version,
+      same_order = s.same_order, version = t.version + s.is_changed::int,
+      updated_at = case when s.is_changed then clock.at else t.updated_at end
+    from (${find('')}) as s, ${tx.unsafe(CLOCK)}
+    where t.ctid = s.place`
+  for (const row of rows) if (row.isChanged) notifyTransactionChanged(tx, row)
+}
+
+/** Resolves the discrepancies of rows that changed, and records those that they have now. */
+async function flagRows(
+  tx: Tx,
+  rows: readonly CheckedRow[],
+  expectation: string,
+): Promise<RecordedDiscrepancy[]> {
+  const toKey = ({ merchantCode, transactionId }: OrderRow) => {
+    return { merchantCode, transactionId, kind: KIND } as const
+  }
+  const judged = rows.filter((row) => row.isChanged || row.isPaidTwice !== row.isFlagged)
+  await resolveDiscrepancies(tx, judged.map(toKey))
+  const ours = shortenSide(expectation)
+  const found = judged.flatMap((row) => {
+    const theirs = shortenSide(`also paid: ${row.sameOrder.join(', ')}`)
+    return row.isPaidTwice ? [{ ...toKey(row), ours, theirs }] : []
+  })
+  return await recordDiscrepancies(tx, found)
 }

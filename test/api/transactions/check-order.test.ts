@@ -1,10 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { checkOrders } from '../../../src/maintenance/housekeeping.ts'
+import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
+import { checkOrder } from '../../../src/transactions/check-order.ts'
 import { readPage } from '../../support/api.ts'
 import { emptyTables } from '../../support/database.ts'
 import { readRecorded } from '../../support/feed.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { expectUnblocked, waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { payOrder } from '../../support/orders.ts'
 import { MERCHANT, postIpn } from '../../support/service.ts'
 import {
@@ -259,4 +261,73 @@ it('checks of one order at once wait for each other, without a deadlock', async 
   )
   expect(await readFlags(first, second)).toEqual([[second.transactionId], [first.transactionId]])
   expect((await readFound()).every(([, open]) => open)).toBe(true)
+})
+
+describe('a check of an order', () => {
+  const { merchantCode } = MERCHANT
+  const setDue = (transactionId: string) => lab.database.sql`
+    update transactions set order_check_due = true where transaction_id = ${transactionId}`
+  const hold = (transactionId: string) => (held: Sql) =>
+    held`
+    select from transactions where transaction_id = ${transactionId} for update`
+
+  it('locks and writes only what changes, however many are paid', async () => {
+    const [first, second, third] = [
+      await payOrder(lab, 'DH1'),
+      await payOrder(lab, 'DH1'),
+      await payOrder(lab, 'DH1'),
+    ]
+    await setDue(third.transactionId)
+    // A row that was written or locked since has another `xmin` or `xmax`.
+    const read = () => lab.database.sql`
+      select transaction_id, xmin::text, xmax::text from transactions
+      where transaction_id <> ${third.transactionId} order by transaction_id`
+    const before = await read()
+    expect(await checkOrders(lab.service.ctx)).toBe(1)
+    expect(await checkOrders(lab.service.ctx)).toBe(0)
+    expect(await read()).toEqual(before)
+    await setDue(third.transactionId)
+    await whileUncommitted(lab.database, hold(first.transactionId), async (commit) => {
+      await expectUnblocked(lab.database, checkOrders(lab.service.ctx))
+      await commit()
+    })
+    expect((await readFlags(first, second, third)).map((ids) => ids.length)).toEqual([2, 2, 2])
+  })
+
+  it('leaves due what changes while it waits', async () => {
+    const [first] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    await setDue(first.transactionId)
+    await whileUncommitted(
+      lab.database,
+      (held) => held`
+        update transactions set version = version + 1 where transaction_id = ${first.transactionId}`,
+      async (commit) => {
+        const check = checkOrders(lab.service.ctx)
+        await waitUntilBlocked(lab.database)
+        await commit()
+        await check
+      },
+    )
+    expect(await checkOrders(lab.service.ctx)).toBe(1)
+    expect(await checkOrders(lab.service.ctx)).toBe(0)
+  })
+
+  it('that has read the order later also writes it later', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    await lab.database.sql`update transactions set same_order = '{}'`
+    await lab.database.sql`delete from discrepancies`
+    await whileUncommitted(lab.database, hold(first.transactionId), async (commit) => {
+      const key = { merchantCode, transactionId: second.transactionId }
+      const earlier = checkOrder(lab.service.ctx, key)
+      await waitUntilBlocked(lab.database)
+      await lab.database.sql`
+        update transactions set state = 'refunded', order_check_due = true, version = version + 1
+        where transaction_id = ${second.transactionId}`
+      const later = checkOrder(lab.service.ctx, key)
+      await Promise.race([later, waitUntilBlocked(lab.database, 2)])
+      await commit()
+      await Promise.all([earlier, later])
+    })
+    expect(await readFlags(first, second)).toEqual([[], []])
+  })
 })

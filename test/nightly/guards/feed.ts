@@ -27,15 +27,36 @@ export const FEED: readonly Guard[] = [
       'a refund has an event of its payment too, if a decision changes what can be refunded, and only then',
     control: 'an abandoned transaction has an event each time it is abandoned',
   },
-  {
-    file: 'src/transactions/check-order.ts',
-    text: '      if (isChanged) changed.push(row)\n',
-    mutation: '      if (isChanged) changed.slice()\n',
-    test: 'test/api/transactions/check-order.test.ts',
-    claim:
-      'two paid transactions of one order are flagged on both, with a discrepancy and an event for each',
-    control: 'checks of one order at once wait for each other, without a deadlock',
-  },
+  ...guards(
+    {
+      file: 'src/transactions/check-order.ts',
+      test: 'test/api/transactions/check-order.test.ts',
+      control: 'checks of one order at once wait for each other, without a deadlock',
+    },
+    [
+      {
+        text: 'const changed = rows.filter((row) => row.isChanged)',
+        mutation: 'const changed = rows.slice(0, 0)',
+        claim:
+          'two paid transactions of one order are flagged on both, with a discrepancy and an event for each',
+      },
+      {
+        text: '!isChanged && isPaidTwice === row.isFlagged && !row.orderCheckDue',
+        mutation: '!isChanged && isPaidTwice !== row.isFlagged && !row.orderCheckDue',
+        claim: 'a check of an order locks and writes only what changes, however many are paid',
+      },
+      {
+        text: 't.order_check_due and t.version <> s.version',
+        mutation: 't.order_check_due and t.version < s.version',
+        claim: 'a check of an order leaves due what changes while it waits',
+      },
+      {
+        text: 'select pg_advisory_xact_lock(${ORDER_LOCK},',
+        mutation: 'select pg_try_advisory_xact_lock_shared(${ORDER_LOCK},',
+        claim: 'a check of an order that has read the order later also writes it later',
+      },
+    ],
+  ),
   {
     file: 'src/feed/publish-events.ts',
     text: '      select merchant_code, transaction_id, type, data, at from taken order by taken.id\n',
