@@ -12,8 +12,8 @@ import type { Claim, SyncContext } from './types.ts'
 
 /**
  * How many unconfirmed transactions, which only a request to sync has named, may be claimed beside those that run.
- * They get at most half of the call slots, after all others that are due, but one is always in progress, so that
- * each is queried eventually.
+ * They get at most half of the call slots, after all others that are due, but one goes first if none is in progress,
+ * so that each is queried eventually.
  */
 export function planUnconfirmed({ config, unconfirmedQueries: { running } }: SyncContext) {
   const most = Math.max(1, config.GATEWAY_MAX_CONCURRENCY >> 1)
@@ -25,10 +25,13 @@ export function leaseMs(gatewayTimeoutMs: number): number {
   return 3 * gatewayTimeoutMs + 15_000
 }
 
-/** An account's share of a claim: at most `most` rows, beside the `held` ones that have call slots already. */
-type ClaimShare = { merchantCode: string; most: number; held: number }
+/**
+ * An account's share of a claim: at most `most` rows, beside the `held` ones that have call slots already. An
+ * unconfirmed one may go first if `most` is at least `leadsFrom`.
+ */
+type ClaimShare = { merchantCode: string; most: number; held: number; leadsFrom: number }
 
-const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
+const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int', leadsFrom: 'int' }
 
 /**
  * Claims up to `limit` due transactions: round robin over the accounts, the one with the fewest calls in flight
@@ -41,9 +44,9 @@ const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
  * - `share`: how many rows each account may claim, and how many it holds
  * - `due`: the due rows of one account, locked
  * - `counted`: all of them, confirmed and unconfirmed ones numbered apart
- * - `ranked`: 0 for the one unconfirmed row that is always in progress, 1 for confirmed ones, 2 for the others
+ * - `ranked`: 0 for the one unconfirmed row that goes first, 1 for confirmed ones, 2 for the others
  * - `queue`: the turn of each, round robin over the accounts
- * - `picked`: the first of them, each with its next gap and a lease id
+ * - `picked`: the first of them, within the shares, each with its next gap and a lease id
  *
  * `gap_ms` spaces the queries of a burst: it doubles with every claim and is reset after a quiet time. `claimedAt`
  * is later than the stored answer, even if the clock has gone back. `materialized` enforces the limit, and rows are
@@ -62,7 +65,7 @@ export async function claimDue(ctx: SyncContext, limit: number, isAhead = false)
   const rows = await ctx.db.sql<Omit<Claim, 'knownAt' | 'leaseLeftMs'>[]>`
     with claimed as (
     with ${limits.throttled} share as materialized (
-      select merchant_code, ${limits.most} as most, held
+      select merchant_code, ${limits.most} as most, held, leads_from
       from ${rowSet(ctx.db.sql, 's', SHARE_COLUMNS, shares)} ${limits.share}
     ), picked as materialized (
       select place, gap_ms, (${leaseIds}::uuid[])[row_number() over ()] as lease_id
@@ -73,16 +76,17 @@ export async function claimDue(ctx: SyncContext, limit: number, isAhead = false)
           select *,
             held + row_number() over (partition by merchant_code order by rank, due_at) as turn
           from (
-            select *, case
-              when not unconfirmed then 1 when ${isNoneRunning}::boolean and nth = 1 then 0 else 2 end as rank
+            select *, case when not unconfirmed then 1
+              when ${isNoneRunning}::boolean and nth = 1 and most >= leads_from then 0 else 2 end as rank
             from (
-              select share.merchant_code, share.held, due.*,
+              select share.*, due.*,
                 row_number() over (partition by due.unconfirmed order by due.due_at) as nth
               from share cross join lateral (${selectDue(ctx.db.sql, room)}) as due
             ) as counted
           ) as ranked
           where not unconfirmed or nth <= ${room}
         ) as queue
+        where turn - held <= most
         order by rank = 2, turn, due_at limit ${limit}
       ) as chosen)
     update transactions as t set
@@ -149,18 +153,21 @@ export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<numb
 
 /**
  * A paused account gets nothing, and a probe one row. Of several accounts, each gets at most its free slots and what it
- * may claim ahead.
+ * may claim ahead. An unconfirmed row, which the gateway may not answer, is a probe only if nothing else is due, and
+ * takes the only row of a share in turn with confirmed ones: by chance, because each process decides for itself.
  */
 function listShares(ctx: SyncContext, limit: number, isAhead = false): ClaimShare[] {
   const { config, callSlots, gateway } = ctx
   return config.accounts.flatMap(({ merchantCode }) => {
     const breaker = gateway.breakers.of(merchantCode, 'query')
     if (breaker.waitMs() > 0) return []
-    const cap = breaker.state() === 'closed' ? limit : 1
+    const isClosed = breaker.state() === 'closed'
+    const cap = isClosed ? limit : 1
     const ahead = isAhead ? countAheadOf(ctx, merchantCode) : 0
     const room = config.accounts.length > 1 ? callSlots.free(merchantCode) + ahead : limit
     const most = Math.min(cap, room)
     const held = callSlots.held(merchantCode) + callSlots.waiting(merchantCode)
-    return most > 0 ? [{ merchantCode, most, held }] : []
+    const leadsFrom = isClosed && Math.random() < 0.5 ? 1 : 2
+    return most > 0 ? [{ merchantCode, most, held, leadsFrom }] : []
   })
 }

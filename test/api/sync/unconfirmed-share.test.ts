@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, expect, it } from 'vitest'
+import { createBreakers } from '../../../src/gateway/breakers.ts'
 import { claimDue, findNextDue } from '../../../src/sync/claim-due.ts'
 import { beginSync } from '../../../src/sync/sync-due.ts'
 import { MAX_WAITING } from '../../../src/transactions/request-sync.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
 import { clearRig, useRig } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const rig = useRig({ settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '8' } })
 afterEach(() => clearRig(rig))
@@ -17,8 +19,8 @@ const store = (prefix: string, count: number, unconfirmed: boolean, sinceS: numb
     select ${MERCHANT.merchantCode}, ${prefix} || i, ${unconfirmed}, now() - ${sinceS} * interval '1 s'
     from generate_series(1, ${count}::int) as i`
 
-const claim = async (slots: number) => {
-  const claims = await claimDue(rig.service.ctx, slots)
+const claim = async (slots: number, ctx = rig.service.ctx) => {
+  const claims = await claimDue(ctx, slots)
   const unconfirmed = claims.filter((one) => one.unconfirmed).length
   return { unconfirmed, confirmed: claims.length - unconfirmed }
 }
@@ -45,6 +47,40 @@ it('unknown ids take half of the call slots at most, and give them back', async 
   expect(ctx.unconfirmedQueries.running).toBe(4)
   await round.finished
   expect(ctx.unconfirmedQueries.running).toBe(0)
+})
+
+it('an unknown id does not probe a gateway in place of a known one, which may be all that it answers', async () => {
+  const { ctx } = rig.service
+  const breakers = createBreakers({ failures: 1, pauseMs: 1, maxPauseMs: 1, untestedMs: 1_000 })
+  const breaker = breakers.of(MERCHANT.merchantCode, 'query')
+  breaker.tryAcquire()?.fail()
+  await waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
+  const paused = { ...ctx, gateway: { ...ctx.gateway, breakers } }
+  await store('U-', 20, true, 60)
+  await store('T-', 1, false, 0)
+  expect(await claim(8, paused)).toEqual({ unconfirmed: 0, confirmed: 1 })
+  expect(await claim(8, paused)).toEqual({ unconfirmed: 1, confirmed: 0 })
+})
+
+it.each([
+  ['call slot', 1, 0],
+  ['permit', 8, 1],
+])('unknown ids and others take turns where one %s is free', async (_, slots, perS) => {
+  const { ctx } = rig.service
+  const limited = { ...ctx, config: { ...ctx.config, GATEWAY_RATE_PER_S: perS } }
+  await store('U-', 40, true, 60)
+  await store('T-', 40, false, 0)
+  const total = { unconfirmed: 0, confirmed: 0 }
+  for (let n = 0; n < 30; n += 1) {
+    await rig.database.sql`update merchant_accounts set paid_until = now()`
+    const { unconfirmed, confirmed } = await claim(slots, limited)
+    expect(unconfirmed + confirmed).toBe(1)
+    total.unconfirmed += unconfirmed
+    total.confirmed += confirmed
+  }
+  // By chance: all of one kind would be one case in a billion.
+  expect(total.unconfirmed).toBeGreaterThan(0)
+  expect(total.confirmed).toBeGreaterThan(0)
 })
 
 it('a key has a bounded number of unknown ids waiting; what is known and other keys are not refused', async () => {

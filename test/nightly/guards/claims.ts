@@ -212,6 +212,21 @@ export const CLAIMS: readonly Guard[] = [
         'GATEWAY_RATE_PER_S claims nothing of an account whose permits are used up far ahead, and of the other as before',
     },
     {
+      text: 'where turn - held <= most\n',
+      mutation: 'where turn - held <= most + 1\n',
+      test: 'test/api/sync/unconfirmed-share.test.ts',
+      claim: 'unknown ids and others take turns where one permit is free',
+      control: 'unknown ids take half of the call slots at most, and give them back',
+    },
+    {
+      text: 'const leadsFrom = isClosed && Math.random() < 0.5 ? 1 : 2',
+      mutation: 'const leadsFrom = Math.random() < 2 ? 1 : 2',
+      test: 'test/api/sync/unconfirmed-share.test.ts',
+      claim:
+        'an unknown id does not probe a gateway in place of a known one, which may be all that it answers',
+      control: 'unknown ids take half of the call slots at most, and give them back',
+    },
+    {
       text: '    if (breaker.waitMs() > 0) return []\n',
       mutation: '',
       test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
