@@ -18,7 +18,7 @@ const UNAVAILABLE =
 
 /** Reported by Citus's coordinator, as an internal error, when it loses a worker during a commit. */
 const WORKER_LOST =
-  /^(failure on connection|server closed the connection|SSL SYSCALL error|could not receive data)/
+  /^(failure on connection|server closed the connection|SSL SYSCALL error|could not (receive data|commit transaction))/
 
 /** Returns whether the database is unavailable, so that the same request may succeed a moment later. */
 export function isDatabaseUnavailable(error: unknown): boolean {

@@ -299,6 +299,16 @@ export const ATTEMPTS: readonly Guard[] = [
     control: 'the answer to a refund without a byte written gives the refund back, also late',
   },
   {
+    file: 'src/platform/postgres/errors.ts',
+    text: 'could not (receive data|commit transaction)',
+    mutation: 'could not receive data',
+    test: 'test/unit/platform/postgres/errors.test.ts',
+    claim:
+      'an internal error "could not commit transaction for shard 102008 on at least one active node" says that the database is out of reach: true',
+    control:
+      'an internal error "SSL SYSCALL error: EOF detected" says that the database is out of reach: true',
+  },
+  {
     file: 'src/platform/concurrency/timing.ts',
     text: 'Math.min(monotonicEnd - performance.now(), end - Date.now())',
     mutation: 'Math.min(monotonicEnd - performance.now(), end - monotonicEnd + 1e15)',

@@ -12,6 +12,7 @@ it.each([
   ['failure on connection marked as essential: 10.0.0.2:5432', true],
   ['server closed the connection unexpectedly', true],
   ['SSL SYSCALL error: EOF detected', true],
+  ['could not commit transaction for shard 102008 on at least one active node', true],
   ['cache lookup failed for relation 1', false],
 ])('an internal error "%s" says that the database is out of reach: %s', (message, isLost) => {
   expect(isDatabaseUnavailable(fail({ code: 'XX000', severity: 'ERROR', message }))).toBe(isLost)
