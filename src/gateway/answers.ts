@@ -159,7 +159,7 @@ export function readAmount(text: string): { value: string; isRounded: boolean } 
 function readWord(value: unknown): string {
   if (value === undefined || value === null || value === '') return ''
   if (typeof value === 'string' && isId(value)) return value
-  return cut(stringify(toStorable(value)) ?? '')
+  return cut(formatEntry(value))
 }
 
 function formatEntry(entry: unknown): string {

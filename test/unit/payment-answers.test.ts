@@ -218,6 +218,12 @@ describe('an answer to QUERY_PT', () => {
     })
   })
 
+  it('has a status that is nested thousands of levels deep, of which 64 are read', () => {
+    const readDeep = () => readEntry(`${'['.repeat(4_000)}1${']'.repeat(4_000)}`, 'status')
+    expect(readDeep).not.toThrow()
+    expect(readDeep()).toEqual(reads({ status: `${'['.repeat(64)}"***"${']'.repeat(59)}` }))
+  })
+
   it('lists no payment twice: neither entry of an id can be read', () => {
     const twice = writeObject(ENTRY, { amount: '11' })
     const data = `[${twice},${writeObject(ENTRY, { id: '"P-2"' })},${twice}]`

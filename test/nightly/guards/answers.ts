@@ -17,6 +17,15 @@ export const ANSWERS: readonly Guard[] = [
     },
   ]),
   {
+    file: 'src/gateway/answers.ts',
+    text: 'return cut(formatEntry(value))',
+    mutation: "return cut(stringify(toStorable(value)) ?? '')",
+    test: 'test/unit/payment-answers.test.ts',
+    claim:
+      'an answer to QUERY_PT has a status that is nested thousands of levels deep, of which 64 are read',
+    control: 'an answer to QUERY_PT lists no payment twice: neither entry of an id can be read',
+  },
+  {
     file: 'src/gateway/storable.ts',
     text: 'return printable.slice(0, MAX_MESSAGE).toWellFormed()',
     mutation: 'return printable.toWellFormed().slice(0, MAX_MESSAGE)',
