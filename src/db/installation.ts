@@ -5,10 +5,15 @@ import { PUBLISHING_LOCK } from './names.ts'
 import { isUnendedSql } from './schema.ts'
 
 /**
- * The number of feed positions per epoch. Each epoch starts behind all positions of the one before, so a position,
- * which is also an event's id, is never reused, and a cursor tells which epoch it is from.
+ * The moment that epochs count from, 2026-01-01 (s). An epoch is the time at which it began, because the database that
+ * was restored does not know which epochs began since its backup. Until 2057 it has nine digits, as cursors require.
  */
-const POSITIONS_PER_EPOCH = 1_000_000_000_000
+const EPOCHS_FROM_S = 1_767_225_600
+/**
+ * Each epoch starts at this many feed positions per second. No second publishes as many events, so a position, which
+ * is also an event's id, is never reused. It has the 15 digits that a replay accepts.
+ */
+const POSITIONS_PER_S = 1_000_000
 
 /**
  * The server's current timeline. A point-in-time restore or a promotion starts a new one. The name of the current WAL
@@ -196,12 +201,16 @@ export async function raiseEpoch(tx: Tx): Promise<number> {
   const [open] = await tx<{ newest: string | null }[]>`
     select max(requested_at)::text as newest from refunds as r where ${tx.unsafe(isUnendedSql('r'))}`
   const [row] = await tx<{ epoch: number }[]>`
-    update installation set epoch = epoch + 1, restored_at = greatest(clock_timestamp(),
-      ${open?.newest ?? null}::timestamptz + interval '1 microsecond')
-    returning epoch`
+    update installation as i set
+      epoch = greatest(i.epoch + 1, extract(epoch from clock.at)::bigint - ${EPOCHS_FROM_S}),
+      restored_at = greatest(clock.at, ${open?.newest ?? null}::timestamptz + interval '1 microsecond')
+    from (select clock_timestamp() as at) as clock
+    returning i.epoch`
   if (!row) throw new Error('the row of the installation is missing')
-  const start = row.epoch * POSITIONS_PER_EPOCH
-  await tx`select setval(pg_get_serial_sequence('events', 'id'), ${start})`
+  // The sequence is not rolled back with a transaction, and may be ahead of this clock.
+  const [{ start } = { start: 0 }] = await tx<{ start: number }[]>`
+    select setval(s.name, greatest(${row.epoch * POSITIONS_PER_S}::bigint, nextval(s.name))) as start
+    from (select pg_get_serial_sequence('events', 'id') as name) as s`
   await tx`
     insert into event_removals (removed_up_to) values (${start})
     on conflict ("only") do update set removed_up_to = excluded.removed_up_to`

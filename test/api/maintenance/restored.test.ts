@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { compareServer, MAY_SEND_SQL } from '../../../src/db/installation.ts'
 import { PUBLISHING_LOCK } from '../../../src/db/names.ts'
@@ -240,7 +241,46 @@ describe('restored', () => {
     const ids = (await readAllEvents(lab)).map(({ id }) => Number(id))
     expect(ids.length).toBeGreaterThan(0)
     expect(Math.min(...ids)).toBeGreaterThan(Number(cursor))
-    expect(new Set(ids.map((id) => Math.floor(id / 1e12)))).toEqual(new Set([epoch]))
+    expect(Math.min(...ids)).toBeGreaterThan(epoch * 1e6)
+  })
+
+  it('repeats no event id, cursor or ETag of a restore that the restored backup does not know', async () => {
+    const { transactionId } = await lab.open()
+    const setBack = async () => {
+      await sql()`update installation set epoch = 0`
+      await sql()`delete from event_removals`
+      await sql()`delete from events`
+      await sql()`select setval(pg_get_serial_sequence('events', 'id'), 1, false)`
+    }
+    const confirm = async () => {
+      expect((await restored()).code).toBe(0)
+      await lab.open()
+      while ((await publishEvents(sql())) > 0);
+      return { cursor: await findEnd(lab), tag: await readTag(transactionId) }
+    }
+    await setBack()
+    const once = await confirm()
+    await setBack()
+    // Nobody confirms two restores within a second.
+    await pause(1_001)
+    const again = await confirm()
+    const [first] = await readAllEvents(lab)
+    expect(Number(first?.id)).toBeGreaterThan(Number(once.cursor))
+    expect(again.tag).not.toBe(once.tag)
+    await expectProblem(await lab.api(`/v1/events?after=${once.cursor}`), 410, 'cursor_expired')
+  })
+
+  it('continues behind every event, however far ahead the clock of the one before was', async () => {
+    await restored()
+    await sql()`
+      select setval(s.name, nextval(s.name) + 2000000000000)
+      from (select pg_get_serial_sequence('events', 'id') as name) as s`
+    await lab.open()
+    while ((await publishEvents(sql())) > 0);
+    const cursor = await findEnd(lab)
+    await restored()
+    await expectProblem(await lab.api(`/v1/events?after=${cursor}`), 410, 'cursor_expired')
+    expect(Number(await findEnd(lab))).toBeGreaterThan(Number(cursor))
   })
 
   it('leaves a refund to a person whose payment shows growth that may be its own, forgotten with its row', async () => {

@@ -71,11 +71,25 @@ export const RESTORES: readonly Guard[] = [
       control: 'restored says when nothing was stopped, and refuses what it does not know',
     },
     {
-      text: "await tx`select setval(pg_get_serial_sequence('events', 'id'), ${start})`",
-      mutation: "await tx`select pg_get_serial_sequence('events', 'id')`",
+      text: 'select setval(s.name, greatest(${row.epoch * POSITIONS_PER_S}::bigint, nextval(s.name))) as start',
+      mutation: 'select greatest(${row.epoch * POSITIONS_PER_S}::bigint, nextval(s.name)) as start',
       claim:
         'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
       control: 'restored says when nothing was stopped, and refuses what it does not know',
+    },
+  ]),
+  ...guards({ file: 'src/db/installation.ts', test: TEST, control: IS_SAME }, [
+    {
+      text: 'extract(epoch from clock.at)::bigint - ${EPOCHS_FROM_S})',
+      mutation: 'extract(epoch from clock.at)::bigint - 2 * ${EPOCHS_FROM_S}::bigint)',
+      claim:
+        'restored repeats no event id, cursor or ETag of a restore that the restored backup does not know',
+    },
+    {
+      text: ', nextval(s.name))) as start',
+      mutation: ', 0)) as start',
+      claim:
+        'restored continues behind every event, however far ahead the clock of the one before was',
     },
   ]),
   ...guards({ test: TEST, control: IS_SAME }, [
