@@ -57,7 +57,9 @@ export const RESTORED = command({
   async run({ onDatabase, log }, { nothingLost }) {
     if (nothingLost) {
       const stop = await onDatabase(({ sql }) => confirmNothingLost(sql, log, readActor()))
-      const text = stop ? 'refunds and events are sent again' : 'nothing was stopped'
+      const text = stop
+        ? `refunds and events are sent again, which they were not since ${stop.since} because ${stop.because}`
+        : 'nothing was stopped'
       return { value: { stopped: stop ?? null }, text: `${text}\n` }
     }
     const done = await onDatabase((db) =>

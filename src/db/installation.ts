@@ -1,3 +1,4 @@
+import { DomainError } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { CLI } from '../version.ts'
@@ -28,13 +29,17 @@ const SERVER = `(
 
 /**
  * The condition for sending refunds and events: sending has not been stopped, and this is still the server on record.
+ * After a takeover that was trusted, it is false for 15 s: every process compares every 5 s, and one of them may have
+ * seen a commit that the process which trusted it did not know of. A process that is cut off cannot be told from one that
+ * is gone, so nobody waits for longer; it ends the trust when it compares.
  * The statements that record an attempt or publish events contain it, so that no failover can come in between;
  * webhook delivery checks it before each round. In a Citus statement that writes, it must be in a subselect, which
  * runs on the node that has the tables.
  */
 export const MAY_SEND_SQL = `exists (
   select from installation as i, ${SERVER}
-  where i.stopped_at is null and i.system_identifier = server.system_identifier and i.timeline = server.timeline)`
+  where i.stopped_at is null and i.system_identifier = server.system_identifier and i.timeline = server.timeline
+    and (clock_timestamp() - i.trusted_at between interval '0' and interval '15 s') is not true)`
 
 /**
  * The epoch as ETags carry it. While sending is stopped, and on a timeline that nobody has noticed yet, it is a value
@@ -62,21 +67,33 @@ export type Stop = { since: string; because: string }
 /** Identifies a server, and its history of writes. */
 type Server = { systemIdentifier: string; timeline: number }
 
-/** When this process last saw the server it knows (µs, by the database's clock). */
-export type Sighting = { seenAt: number | undefined }
+const LOST_AGAIN =
+  'commits may have been lost again meanwhile, so nothing is sent: look at what was lost, and run it again'
+
+/** When a process last saw the server it knows (µs, by the database's clock), and on which timeline. */
+export type Sighting = { timeline: number | undefined; seenAt: number | undefined }
+
+const NEVER: Sighting = { timeline: undefined, seenAt: undefined }
 
 /**
  * Returns, as a clause, why commits may have been lost since the server on record; undefined if none can be. A
  * standby that was promoted has all commits if the old primary waited for it. A backup or a standby that fell behind
- * does not. Both may claim a synchronous standby, but their claim is as old as their data, which `seen_at` shows.
+ * does not. Both may claim a synchronous standby, but their claim is as old as their data, which `seen_at` shows. If
+ * another process has trusted a takeover, this one compares its own sighting with the data as it was then.
  */
-function explainLoss(row: Row, { seenAt }: Sighting): string | undefined {
+function explainLoss(row: Row, sighting: Sighting): string | undefined {
   const { server, ...before } = row
-  const hasAll = seenAt === undefined ? before.isRecent : before.seenAt >= seenAt
   if (server.systemIdentifier !== before.systemIdentifier) {
     return `it is another server than before (system identifier ${server.systemIdentifier}, before ${before.systemIdentifier})`
   }
-  if (server.timeline === before.timeline || (before.hasStandby && hasAll)) return undefined
+  if (server.timeline === before.timeline) {
+    const { seenAt = 0, timeline = server.timeline } = sighting
+    if (timeline === server.timeline || (before.trustedSeenAt ?? seenAt) >= seenAt) return undefined
+    return `it lacks what a process had seen committed (timeline ${server.timeline}, before ${timeline})`
+  }
+  const { seenAt } = sighting
+  const hasAll = seenAt === undefined ? before.isRecent : before.seenAt >= seenAt
+  if (before.hasStandby && hasAll) return undefined
   return `it continues from an earlier moment, or took over without a synchronous standby (timeline ${server.timeline}, before ${before.timeline})`
 }
 
@@ -94,16 +111,20 @@ type Row = Server & {
   seenAt: number
   /** It was seen within the last minute, so the database is not an old copy. */
   isRecent: boolean
+  /** What `seenAt` was when the last takeover was trusted; null if it is no longer. */
+  trustedSeenAt: number | null
   stop: Stop | null
   server: Server & { hasStandby: boolean }
 }
 
-const SEEN_AT = '(extract(epoch from i.seen_at) * 1000000)::bigint'
+const toMicroseconds = (time: string) => `(extract(epoch from ${time}) * 1000000)::bigint`
+const SEEN_AT = toMicroseconds('i.seen_at')
 
 async function readRow(sql: Sql | Tx, lock = ''): Promise<Row | undefined> {
   const [row] = await sql.unsafe<Row[]>(`
     select i.system_identifier as "systemIdentifier", i.timeline, i.has_standby as "hasStandby",
       ${SEEN_AT} as "seenAt", i.seen_at > now() - interval '1 minute' as "isRecent",
+      ${toMicroseconds('i.trusted_seen_at')} as "trustedSeenAt",
       case when i.stopped_at is not null
         then json_build_object('since', i.stopped_at, 'because', i.stopped_because) end as stop,
       json_build_object('systemIdentifier', server.system_identifier, 'timeline', server.timeline,
@@ -116,7 +137,7 @@ async function readRow(sql: Sql | Tx, lock = ''): Promise<Row | undefined> {
 export async function findStop(sql: Sql): Promise<Stop | undefined> {
   const row = await readRow(sql)
   if (!row) return undefined
-  const because = row.stop ? undefined : explainLoss(row, { seenAt: undefined })
+  const because = row.stop ? undefined : explainLoss(row, NEVER)
   return row.stop ?? (because === undefined ? undefined : { since: 'the next start', because })
 }
 
@@ -129,11 +150,13 @@ export async function findStop(sql: Sql): Promise<Stop | undefined> {
  */
 export async function compareServer(
   sql: Sql,
-  sighting: Sighting = { seenAt: undefined },
+  sighting: Sighting = { ...NEVER },
 ): Promise<Stop | undefined> {
   const known = await readRow(sql)
-  if (known && isSame(known)) {
-    sighting.seenAt = (await noteSeen(sql)) ?? sighting.seenAt
+  if (known && isSame(known) && explainLoss(known, sighting) === undefined) {
+    // What is visible may have been sent already, even if no standby has it.
+    Object.assign(sighting, { timeline: known.timeline, seenAt: known.seenAt })
+    sighting.seenAt = (await noteSeen(sql, known)) ?? sighting.seenAt
     return known.stop ?? undefined
   }
   return await runInTransaction(sql, async (tx) => {
@@ -145,7 +168,7 @@ export async function compareServer(
     const row = await readRow(tx, 'for update of i')
     if (!row) throw new Error('the row of the installation is missing')
     await storeServer(tx, row)
-    const because = row.stop ? undefined : explainLoss(row, sighting)
+    const because = explainLoss(row, sighting)
     if (because !== undefined) await stopSending(tx, because)
     return (await readRow(tx))?.stop ?? undefined
   })
@@ -160,13 +183,16 @@ function isSame({ server, ...stored }: Row): boolean {
 }
 
 /** @returns undefined if another server answers by now */
-async function noteSeen(sql: Sql): Promise<number | undefined> {
-  const [row] = await sql.unsafe<{ seenAt: number }[]>(`
+async function noteSeen(sql: Sql, known: Server): Promise<number | undefined> {
+  const [row] = await sql.unsafe<{ seenAt: number }[]>(
+    `
     with server as materialized (select server.* from installation, ${SERVER}), seen as (
       update installation as i set seen_at = clock.at from server, (select clock_timestamp() as at) as clock
-      where i.system_identifier = server.system_identifier and i.timeline = server.timeline
+      where i.system_identifier = server.system_identifier and i.timeline = server.timeline and i.timeline = $1
       returning i.seen_at)
-    select ${SEEN_AT} as "seenAt" from seen as i`)
+    select ${SEEN_AT} as "seenAt" from seen as i`,
+    [known.timeline],
+  )
   return row?.seenAt
 }
 
@@ -174,19 +200,29 @@ async function storeServer(tx: Tx, { server }: Row): Promise<void> {
   const { systemIdentifier, timeline, hasStandby } = server
   await tx`
     update installation set system_identifier = ${systemIdentifier}, timeline = ${timeline},
-      has_standby = ${hasStandby}, seen_at = clock.at
+      has_standby = ${hasStandby}, seen_at = clock.at,
+      trusted_at = case when timeline = ${timeline} then trusted_at else clock.at end,
+      trusted_seen_at = case when timeline = ${timeline} then trusted_seen_at else seen_at end
     from (select clock_timestamp() as at) as clock`
 }
 
-/** Stops sending, unless it is stopped already. */
-export async function stopSending(tx: Tx, because: string): Promise<void> {
-  await tx`
-    update installation set stopped_at = now(), stopped_because = ${because}
-    where stopped_at is null`
+/** Stops sending. If it is stopped already, the stop counts anew, so that nobody confirms what came after they looked. */
+export async function stopSending(tx: Tx, because: string): Promise<Stop> {
+  const [stop] = await tx<Stop[]>`
+    update installation as i set stopped_at = clock.at, trusted_at = null, trusted_seen_at = null,
+      stopped_because = concat_ws(', and then ', stopped_because, ${because}::text)
+    from (select clock_timestamp() as at) as clock
+    returning to_json(stopped_at) as since, stopped_because as because`
+  if (!stop) throw new Error('the row of the installation is missing')
+  return stop
 }
 
-export async function resumeSending(tx: Tx): Promise<void> {
-  await tx`update installation set stopped_at = null, stopped_because = null`
+/** Ends this stop. @throws DomainError `unavailable` if commits may have been lost again since, which nobody looked at */
+export async function resumeSending(tx: Tx, { since }: Stop): Promise<void> {
+  await tx`
+    update installation set stopped_at = null, stopped_because = null where stopped_at = ${since}::timestamptz`
+  const { count } = await tx`select from installation where stopped_at is not null`
+  if (count > 0) throw new DomainError('unavailable', LOST_AGAIN)
 }
 
 /**

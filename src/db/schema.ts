@@ -156,6 +156,8 @@ export const installation = define('installation', {
   hasStandby: boolean('has_standby').notNull(),
   /** When a process last saw this server, every few seconds. This is also the age of a copy. */
   ...timesFromNow('seenAt'),
+  /** When a standby that took over was trusted, and what `seenAt` was in its data: nothing newer may have been lost. */
+  ...times('trustedAt', 'trustedSeenAt'),
   /** Since when nothing is sent, until a person says what was lost; and why, as a clause. */
   ...times('stoppedAt'),
   ...texts('stoppedBecause'),

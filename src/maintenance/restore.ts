@@ -15,7 +15,7 @@ import { lockTransaction, recheckTransaction } from '../decisions/unit-of-work.t
 import { DomainError } from '../errors.ts'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import type { Sql } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { listStatusesSql } from '../refunds/lifecycle.ts'
 
@@ -33,23 +33,27 @@ const REASON =
  * Ends a stop after commits were lost. The gateway is asked about all refunds that have not ended, the epoch is
  * raised, and every refund not sent before is held for a person. Nothing is sent until all of it is done. Repeat it
  * if it was interrupted.
+ * @throws DomainError `unavailable` if commits may have been lost again meanwhile
  */
 export async function confirmRestore(ctx: RestoreContext, actor: Actor): Promise<Restored> {
   const { sql } = ctx.db
-  await compareServer(sql)
   // A data folder that was copied back is the same server at an earlier moment, which cannot be detected.
-  await runInTransaction(sql, (tx) => stopSending(tx, `${actor.name} restored it`))
+  const stopByHand = (tx: Tx) => stopSending(tx, `${actor.name} restored it`)
+  const stop = (await compareServer(sql)) ?? (await runInTransaction(sql, stopByHand))
   const asked = await askAboutOpen(sql)
   const epoch = await runInTransaction(sql, raiseEpoch)
   const held = await holdUnsent(ctx, actor)
   await runInTransaction(sql, async (tx) => {
-    await resumeSending(tx)
+    await resumeSending(tx, stop)
     await recordWrite(tx, ctx.log, actor, describe(`epoch ${epoch}`))
   })
   return { epoch, held, asked }
 }
 
-/** Ends a stop without a loss, such as after the database was moved while nothing ran. */
+/**
+ * Ends a stop without a loss, such as after the database was moved while nothing ran.
+ * @returns what was ended
+ */
 export async function confirmNothingLost(
   sql: Sql,
   log: Log,
@@ -58,7 +62,7 @@ export async function confirmNothingLost(
   const stop = await compareServer(sql)
   if (!stop) return undefined
   await runInTransaction(sql, async (tx) => {
-    await resumeSending(tx)
+    await resumeSending(tx, stop)
     await recordWrite(tx, log, actor, describe('nothing lost'))
   })
   return stop
@@ -130,7 +134,7 @@ async function askAboutOpen(sql: Sql): Promise<number> {
  */
 export function createServerWatch({ db, log }: Pick<Context, 'db' | 'log'>): () => Promise<void> {
   const throttle = createThrottle(60_000)
-  const sighting: Sighting = { seenAt: undefined }
+  const sighting: Sighting = { timeline: undefined, seenAt: undefined }
   let isStopped = false
   return async () => {
     const stop = await compareServer(db.sql, sighting)

@@ -1,6 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
-import { compareServer, MAY_SEND_SQL } from '../../../src/db/installation.ts'
+import {
+  compareServer,
+  MAY_SEND_SQL,
+  maySend,
+  type Sighting,
+} from '../../../src/db/installation.ts'
 import { PUBLISHING_LOCK } from '../../../src/db/names.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
 import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
@@ -42,7 +47,7 @@ afterEach(async () => {
   await pretend({})
   await compareServer(sql())
   await sql()`
-    update installation set stopped_at = null, stopped_because = null,
+    update installation set stopped_at = null, stopped_because = null, trusted_at = null,
       restored_at = least(restored_at, clock_timestamp())`
 })
 
@@ -101,7 +106,7 @@ it.each([
 ])(
   'a process that goes on believes a standby that %s, however long the promotion took',
   async (_, behindS, stops) => {
-    const sighting = { seenAt: undefined }
+    const sighting: Sighting = { timeline: undefined, seenAt: undefined }
     await compareServer(sql(), sighting)
     const [{ at = '' } = {}] = await sql()<{ at: string }[]>`
       update installation set timeline = 0, has_standby = true, seen_at = seen_at - ${behindS}::float8 * interval '1 s'
@@ -300,6 +305,122 @@ describe('restored', () => {
       out: '{\n  "stopped": null\n}\n',
     })
     expect((await restored('--all')).code).toBe(2)
+  })
+})
+
+describe('a standby that was trusted', () => {
+  /** Returns what a process has seen before the standby takes over, which was that far behind. */
+  async function takeOver(behindS: number) {
+    const sighting: Sighting = { timeline: undefined, seenAt: undefined }
+    await compareServer(sql(), sighting)
+    await pretend({ timeline: 0, standby: true, ageS: behindS })
+    return () => ({ ...sighting, timeline: 0 })
+  }
+
+  it.each([
+    ['has', 0, false],
+    ['lacks', 10, true],
+  ])(
+    'by a process that had seen less, and %s what another saw: stops sending or not',
+    async (_, behindS, stops) => {
+      const seen = await takeOver(behindS)
+      expect(await compareServer(sql())).toBeUndefined()
+      const stop = await compareServer(sql(), seen())
+      expect(stop !== undefined).toBe(stops)
+      // A third one that saw as much says it once more, which is no other loss.
+      expect(await compareServer(sql(), seen())).toEqual(stop)
+    },
+  )
+
+  it('gets nothing to send until the others have had the time to compare it, whatever the clock does then', async () => {
+    await takeOver(0)
+    expect(await compareServer(sql())).toBeUndefined()
+    expect(await maySend(sql())).toBe(false)
+    await sql()`update installation set trusted_at = trusted_at + interval '1 hour'`
+    expect(await maySend(sql())).toBe(true)
+    await sql()`update installation set trusted_at = clock_timestamp() - interval '15 s'`
+    expect(await maySend(sql())).toBe(true)
+  })
+
+  it('is compared with what was visible, even if no standby had it', async () => {
+    const sighting: Sighting = { timeline: undefined, seenAt: undefined }
+    await compareServer(sql(), sighting)
+    const seen = { ...sighting }
+    const [row] = await sql()`
+      update installation set seen_at = seen_at + interval '10 s'
+      returning (extract(epoch from seen_at) * 1000000)::bigint as at`
+    let compared: Promise<unknown> = Promise.resolve()
+    await sql().begin(async (tx) => {
+      await tx`select from installation for update`
+      compared = compareServer(sql(), seen).catch(() => 'cancelled')
+      await waitUntilBlocked(lab.database)
+      await tx`
+        select pg_cancel_backend(pid) from pg_stat_activity
+        where datname = current_database() and pg_blocking_pids(pid) <> '{}'`
+      expect(await compared).toBe('cancelled')
+    })
+    expect(seen.seenAt).toBe(row?.at)
+  })
+
+  it('is not taken for the server of before if it takes over while that is looked at', async () => {
+    const seen: Sighting = { timeline: undefined, seenAt: undefined }
+    const [row] = await sql()`
+      select (extract(epoch from seen_at) * 1000000)::bigint as at from installation`
+    let statements = 0
+    const failingOver = new Proxy(sql(), {
+      get(target, name) {
+        if (name !== 'unsafe') return Reflect.get(target, name)
+        return async (text: string, values: number[] = []) => {
+          const rows = await target.unsafe(text, values)
+          statements += 1
+          if (statements > 1) return rows
+          return rows.map((known) => ({
+            ...known,
+            timeline: 0,
+            server: { ...known.server, timeline: 0 },
+          }))
+        }
+      },
+    })
+    await compareServer(failingOver, seen)
+    expect(statements).toBe(2)
+    expect(seen).toEqual({ timeline: 0, seenAt: row?.at })
+  })
+})
+
+describe('a second loss', () => {
+  const loseAgain = async () => {
+    await pretend({ timeline: 0 })
+    return await compareServer(sql())
+  }
+
+  it('while nothing is sent is said beside the first, and the confirmation names both', async () => {
+    await stop()
+    const first = await compareServer(sql())
+    const second = await loseAgain()
+    expect(second?.because).toMatch(
+      /^it is another server than before .+, and then it continues from an earlier/,
+    )
+    expect(second?.since).not.toBe(first?.since)
+    expect(await compareServer(sql())).toEqual(second)
+    expect((await restored('--nothing-lost')).out).toContain(second?.because)
+  })
+
+  it('during a confirmation is not confirmed with the first', async () => {
+    await stop()
+    let ended: ReturnType<typeof restored> | undefined
+    await sql().begin(async (tx) => {
+      await tx.unsafe(`select pg_advisory_xact_lock(${PUBLISHING_LOCK})`)
+      ended = restored()
+      await waitUntilBlocked(lab.database)
+      await loseAgain()
+    })
+    const { code, err } = (await ended) ?? {}
+    expect(code).toBe(1)
+    expect(err).toContain('commits may have been lost again meanwhile')
+    expect(await compareServer(sql())).toBeDefined()
+    expect((await restored()).code).toBe(0)
+    expect(await compareServer(sql())).toBeUndefined()
   })
 })
 

@@ -6,12 +6,18 @@ const LOST = 'while commits may have been lost'
 const UNNOTICED = `${LOST} no refund is sent and no event published, before anything has noticed it`
 const NOTICED = `${LOST} no refund is sent and no event published, once it is noticed`
 const IS_SAME = `${STOPS} and is the same: stops sending or not`
+const TRUSTED = 'a standby that was trusted'
+const LACKS = `${TRUSTED} by a process that had seen less, and lacks what another saw: stops sending or not`
+const UNCOMPARED = `${TRUSTED} gets nothing to send until the others have had the time to compare it, whatever the clock does then`
+const BESIDE =
+  'a second loss while nothing is sent is said beside the first, and the confirmation names both'
+const MEANWHILE = 'a second loss during a confirmation is not confirmed with the first'
 
 export const RESTORES: readonly Guard[] = [
   ...guards({ file: 'src/db/installation.ts', test: TEST, control: IS_SAME }, [
     {
-      text: 'i.system_identifier = server.system_identifier and i.timeline = server.timeline)`',
-      mutation: 'i.system_identifier = server.system_identifier)`',
+      text: 'i.stopped_at is null and i.system_identifier = server.system_identifier and i.timeline = server.timeline',
+      mutation: 'i.stopped_at is null and i.system_identifier = server.system_identifier',
       claim: UNNOTICED,
     },
     {
@@ -33,9 +39,8 @@ export const RESTORES: readonly Guard[] = [
   ]),
   ...guards({ file: 'src/db/installation.ts', test: TEST }, [
     {
-      text: 'if (server.timeline === before.timeline || (before.hasStandby && hasAll)) return undefined',
-      mutation:
-        'if (server.timeline === before.timeline || (before.hasStandby && !hasAll)) return undefined',
+      text: 'if (before.hasStandby && hasAll) return undefined',
+      mutation: 'if (before.hasStandby && !hasAll) return undefined',
       claim: `${STOPS} on another timeline, taken over by a synchronous standby: stops sending or not`,
       control: `${STOPS} with another identifier: stops sending or not`,
     },
@@ -91,8 +96,70 @@ export const RESTORES: readonly Guard[] = [
       claim:
         'restored continues behind every event, however far ahead the clock of the one before was',
     },
+    {
+      text: "and interval '15 s') is not true",
+      mutation: "and interval '0') is not true",
+      claim: UNCOMPARED,
+    },
+    {
+      text: "clock_timestamp() - i.trusted_at between interval '0'",
+      mutation: "clock_timestamp() - i.trusted_at between interval '-1 day'",
+      claim: UNCOMPARED,
+    },
+    {
+      text: 'if (known && isSame(known) && explainLoss(known, sighting) === undefined) {',
+      mutation: 'if (known && isSame(known)) {',
+      claim: LACKS,
+    },
+    {
+      text: '(before.trustedSeenAt ?? seenAt) >= seenAt) return undefined',
+      mutation: '(before.trustedSeenAt ?? seenAt) > 0) return undefined',
+      claim: LACKS,
+    },
+    {
+      text: 'set stopped_at = clock.at, trusted_at = null, trusted_seen_at = null,',
+      mutation: 'set stopped_at = clock.at,',
+      claim: LACKS,
+    },
+    {
+      text: '{ timeline: known.timeline, seenAt: known.seenAt })',
+      mutation: '{ timeline: known.timeline })',
+      claim:
+        'a standby that was trusted is compared with what was visible, even if no standby had it',
+    },
+    {
+      text: 'and i.timeline = $1',
+      mutation: 'and (i.timeline = $1 or true)',
+      claim: `${TRUSTED} is not taken for the server of before if it takes over while that is looked at`,
+    },
+    {
+      text: 'const because = explainLoss(row, sighting)',
+      mutation: 'const because = row.stop ? undefined : explainLoss(row, sighting)',
+      claim: BESIDE,
+    },
+    {
+      text: "concat_ws(', and then ', stopped_because, ${because}::text)",
+      mutation: '${because}::text',
+      claim: BESIDE,
+    },
+    {
+      text: 'set stopped_at = clock.at,',
+      mutation: 'set stopped_at = coalesce(stopped_at, clock.at),',
+      claim: MEANWHILE,
+    },
+    {
+      text: 'where stopped_at = ${since}::timestamptz',
+      mutation: 'where stopped_at >= ${since}::timestamptz',
+      claim: MEANWHILE,
+    },
   ]),
   ...guards({ test: TEST, control: IS_SAME }, [
+    {
+      file: 'src/cli/migrate.ts',
+      text: ', which they were not since ${stop.since} because ${stop.because}`',
+      mutation: ', which they were not since ${stop.since}`',
+      claim: BESIDE,
+    },
     {
       file: 'src/refunds/attempt.ts',
       text: '(select ${tx.unsafe(MAY_SEND_SQL)} as may)',
