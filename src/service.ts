@@ -17,6 +17,7 @@ import { setSecurityHeaders } from './http/raw-response.ts'
 import { listen, openServer, SERVER_LIMITS, type ServerLimits } from './http/server.ts'
 import { warnOfUnsigned } from './ipn/answer.ts'
 import { createNotificationServer, isIpnTarget } from './ipn/receive.ts'
+import { followClock } from './maintenance/housekeeping.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
 import { createPresence } from './maintenance/processes.ts'
 import { createServerWatch } from './maintenance/restore.ts'
@@ -72,6 +73,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const url = await listen(server, { host: config.HOST, port: config.PORT, settings })
     warnOfUnsigned(ctx)
     await warnOfMissingAccounts(ctx)
+    await followClock(ctx)
     await createServerWatch(ctx)()
     if (config.ROLE !== 'worker') await listenForChanges(ctx)
     if (config.ROLE !== 'web') loops.push(...(await startBackground(ctx, listPasses(ctx))))

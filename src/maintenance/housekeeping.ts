@@ -91,14 +91,19 @@ const LONGEST_AHEAD_MS = 120_000
 const RESENDS_FORBIDDEN =
   "the database's clock has gone back: refunds that were sent before and have no answer are not sent again; queries, notifications or a person decide about them"
 
-/** Makes due what would wait because the database's clock went back, as after a failover to a slower server. */
+/**
+ * Makes due what would wait because the database's clock went back, as after a failover to a slower server. A process
+ * that starts does so before it updates `installation.seen_at`: where all were stopped, nothing else shows it.
+ */
 export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): Promise<void> {
   const { sql } = ctx.db
   const latest = sql`now() + ${LONGEST_AHEAD_MS} * interval '1 millisecond'`
   await sql`update merchant_accounts set paid_until = now() where paid_until > ${latest}`
   await sql`update webhook_endpoints set due_at = now() where due_at > ${latest}`
   const seenAhead = await sql`
-    select from processes where seen_at > now() + interval '1 second' limit 1`
+    select from (
+      select seen_at from processes union all select seen_at from installation) as seen
+    where seen_at > now() + interval '1 second' limit 1`
   const hasGoneBack = seenAhead.length > 0
   const transactions = hasGoneBack ? await shortenLeases(ctx) : 0
   const refunds = await forbidResends(ctx, hasGoneBack)

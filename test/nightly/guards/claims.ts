@@ -47,6 +47,18 @@ export const CLAIMS: readonly Guard[] = [
       claim: `${FIRST_SENT_AHEAD} also where no process was seen while the clock was ahead`,
     },
     {
+      file: 'src/maintenance/housekeeping.ts',
+      text: ' union all select seen_at from installation)',
+      mutation: ')',
+      claim: `${FIRST_SENT_AHEAD} also where every process was stopped, and one that starts notices it`,
+    },
+    {
+      file: 'src/service.ts',
+      text: 'await followClock(ctx)\n    await createServerWatch(ctx)()',
+      mutation: 'await createServerWatch(ctx)()\n    await followClock(ctx)',
+      claim: `${FIRST_SENT_AHEAD} also where every process was stopped, and one that starts notices it`,
+    },
+    {
       file: 'src/refunds/answer.ts',
       text: 'before.firstSentAt === null ? null : draft.now.firstSentAt',
       mutation: 'before.firstSentAt',

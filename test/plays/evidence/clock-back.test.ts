@@ -4,7 +4,7 @@ import { followClock } from '../../../src/maintenance/housekeeping.ts'
 import { beginPass } from '../../support/begin-pass.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
 import { CONFIRM_MS, type LabPayment, makeDue, RESEND_MS } from '../../support/refund-lab.ts'
-import { MERCHANT } from '../../support/service.ts'
+import { MERCHANT, startTestService } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 import { passSending } from '../pass-sending.ts'
 
@@ -129,6 +129,21 @@ describe('a refund that was first sent by a clock that was an hour ahead is not 
     await dateSentAhead()
     await followClock(lab.service.ctx)
     await lab.age(refundId, HOUR_MS + RESEND_MS)
+    await lab.pass(payment)
+    await lab.expectRefund(refundId, 'unknown', { sent: 1 })
+  })
+
+  it('also where every process was stopped, and one that starts notices it', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    const { sql } = lab.database
+    await dateSentAhead()
+    await lab.age(refundId, HOUR_MS + HOUR_MS / 2)
+    await sql`delete from processes`
+    await sql`update installation set seen_at = seen_at + interval '1 hour'`
+    const started = await startTestService(lab.database, lab.sandbox.url, {
+      settings: { ROLE: 'web' },
+    })
+    await started.stop()
     await lab.pass(payment)
     await lab.expectRefund(refundId, 'unknown', { sent: 1 })
   })
