@@ -5,6 +5,7 @@ import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { leaseMs } from '../sync/claim-due.ts'
 import { checkOrder } from '../transactions/check-order.ts'
@@ -100,13 +101,14 @@ export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): 
   const latest = sql`now() + ${LONGEST_AHEAD_MS} * interval '1 millisecond'`
   await sql`update merchant_accounts set paid_until = now() where paid_until > ${latest}`
   await sql`update webhook_endpoints set due_at = now() where due_at > ${latest}`
+  const now = await readClock(sql)
   const seenAhead = await sql`
     select from (
       select seen_at from processes union all select seen_at from installation) as seen
-    where seen_at > now() + interval '1 second' limit 1`
+    where seen_at > ${now}::timestamptz + interval '1 second' limit 1`
   const hasGoneBack = seenAhead.length > 0
-  const transactions = hasGoneBack ? await shortenLeases(ctx) : 0
-  const refunds = await forbidResends(ctx, hasGoneBack)
+  const transactions = hasGoneBack ? await shortenLeases(ctx, now) : 0
+  const refunds = await forbidResends(ctx, now, hasGoneBack)
   if (refunds > 0) ctx.log.warn({ refunds }, RESENDS_FORBIDDEN)
   if (!hasGoneBack) return
   // `seen_at` comes last: if this process stops before, another one repeats it all.
@@ -119,24 +121,35 @@ export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): 
 }
 
 /**
+ * Reads the clock that dates what is written. On Citus that is the coordinator's, and `now()` in a query of tables is
+ * the worker's.
+ */
+async function readClock(sql: Sql): Promise<string> {
+  const [row] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
+  if (!row) throw new Error('the database has not told its time')
+  return row.now
+}
+
+/**
  * Lets a lease that is dated ahead begin now, for as long as its owner claimed it: the owner's `GATEWAY_TIMEOUT_MS` may
  * be longer than that of this process. It began before, so the owner, which measures it by itself, no longer relies on
  * it when it ends.
  */
-async function shortenLeases({
-  db: { sql },
-  config,
-}: Pick<Context, 'db' | 'config'>): Promise<number> {
+async function shortenLeases(
+  { db: { sql }, config }: Pick<Context, 'db' | 'config'>,
+  now: string,
+): Promise<number> {
   const usualMs = leaseMs(config.GATEWAY_TIMEOUT_MS)
-  const end = sql`now() + ${usualMs} * interval '1 millisecond'`
+  const end = sql`${now}::timestamptz + ${usualMs} * interval '1 millisecond'`
   const ahead = await sql<(TransactionKey & { leaseId: string; claimedForMs: number })[]>`
     select t.merchant_code as "merchantCode", t.transaction_id as "transactionId", t.lease_id as "leaseId",
       (extract(epoch from t.due_at - t.queried_at) * 1000)::float8 as "claimedForMs"
     from merchant_accounts as a cross join lateral (
       select merchant_code, transaction_id, lease_id, due_at, queried_at from transactions as t
-      where t.merchant_code = a.merchant_code and t.due_at > ${end} and t.queried_at > now() and t.lease_id is not null
+      where t.merchant_code = a.merchant_code and t.due_at > ${end} and t.queried_at > ${now}::timestamptz and t.lease_id is not null
       order by t.due_at) as t`
-  // One by one: a statement that waits for a row while it holds others could deadlock with a commit.
+  // One by one: a statement that waits for a row while it holds others could deadlock with a commit. `now` is older by
+  // then: a lease that is dated by it would end too early.
   for (const { merchantCode, transactionId, leaseId, claimedForMs } of ahead) {
     const leftMs = Math.max(usualMs, claimedForMs)
     await sql`
@@ -154,11 +167,12 @@ async function shortenLeases({
  */
 async function forbidResends(
   { db: { sql } }: Pick<Context, 'db'>,
+  now: string,
   hasGoneBack: boolean,
 ): Promise<number> {
   const isAhead = hasGoneBack
     ? sql`first_sent_at > 'epoch'`
-    : sql`first_sent_at > now() + interval '1 second'`
+    : sql`first_sent_at > ${now}::timestamptz + interval '1 second'`
   const ahead = await sql<{ merchantCode: string; refundId: string }[]>`
     select merchant_code as "merchantCode", refund_id as "refundId" from refunds
     where status in ('sending', 'unknown') and ${isAhead}`

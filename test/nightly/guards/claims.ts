@@ -4,6 +4,8 @@ const CLOCK_BACK = 'test/api/maintenance/clock-back.test.ts'
 const WENT_BACK = "once the database's clock went back by an hour"
 const FIRST_SENT_AHEAD =
   'a refund that was first sent by a clock that was an hour ahead is not sent again'
+const DATED_BY_WORKER =
+  'a refund may be sent again that the clock of a query of tables would date ahead'
 const GROWTH_SHOWS =
   "the next answer speaks about what came before, although the database's clock has gone back since: growth shows a refund that was sent"
 
@@ -42,8 +44,8 @@ export const CLAIMS: readonly Guard[] = [
     },
     {
       file: 'src/maintenance/housekeeping.ts',
-      text: 'await forbidResends(ctx, hasGoneBack)',
-      mutation: 'hasGoneBack ? await forbidResends(ctx, hasGoneBack) : 0',
+      text: 'await forbidResends(ctx, now, hasGoneBack)',
+      mutation: 'hasGoneBack ? await forbidResends(ctx, now, hasGoneBack) : 0',
       claim: `${FIRST_SENT_AHEAD} also where no process was seen while the clock was ahead`,
     },
     {
@@ -57,6 +59,18 @@ export const CLAIMS: readonly Guard[] = [
       text: 'await followClock(ctx)\n    await createServerWatch(ctx)()',
       mutation: 'await createServerWatch(ctx)()\n    await followClock(ctx)',
       claim: `${FIRST_SENT_AHEAD} also where every process was stopped, and one that starts notices it`,
+    },
+    {
+      file: 'src/maintenance/housekeeping.ts',
+      text: "seen_at > ${now}::timestamptz + interval '1 second'",
+      mutation: "seen_at > now() + interval '1 second'",
+      claim: DATED_BY_WORKER,
+    },
+    {
+      file: 'src/maintenance/housekeeping.ts',
+      text: "first_sent_at > ${now}::timestamptz + interval '1 second'",
+      mutation: "first_sent_at > now() + interval '1 second'",
+      claim: DATED_BY_WORKER,
     },
     {
       file: 'src/refunds/answer.ts',
@@ -103,7 +117,7 @@ export const CLAIMS: readonly Guard[] = [
       control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,
     },
     {
-      text: 't.due_at > ${end} and t.queried_at > now() and t.lease_id',
+      text: 't.due_at > ${end} and t.queried_at > ${now}::timestamptz and t.lease_id',
       mutation: 't.due_at > least(now(), ${end}) and t.lease_id',
       claim: `${WENT_BACK} what was claimed since, and what nobody has claimed, is due when it was`,
       control: `${WENT_BACK} a claim lasts for its usual time from now, even if its process has been seen since`,

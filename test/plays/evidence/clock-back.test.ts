@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { openDatabase } from '../../../src/db/client.ts'
 import { writeSeen } from '../../../src/db/processes.ts'
 import { followClock } from '../../../src/maintenance/housekeeping.ts'
 import { beginPass } from '../../support/begin-pass.ts'
@@ -183,6 +184,25 @@ describe('a refund that was first sent by a clock that was an hour ahead is not 
     await lab.pass(payment)
     await lab.expectRefund(refundId, 'unknown', { sent: 1 })
   })
+})
+
+it('a refund may be sent again that the clock of a query of tables would date ahead', async () => {
+  const { refundId } = await lab.openSent('reset')
+  const { ctx } = lab.service
+  await lab.database.sql`create schema behind`
+  const { sql, close } = openDatabase(lab.database.url, 1)
+  try {
+    await sql`
+      create function behind.now() returns timestamptz language sql as
+        $$ select pg_catalog.now() - interval '1 hour' $$`
+    await sql`set search_path = behind, pg_catalog, public`
+    await writeSeen(ctx)
+    await followClock({ ...ctx, db: { ...ctx.db, sql } })
+    expect((await lab.row(refundId)).sinceFirstSentMs).toBeLessThan(HOUR_MS)
+  } finally {
+    await close()
+    await lab.database.sql`drop schema behind cascade`
+  }
 })
 
 describe("the next answer speaks about what came before, although the database's clock has gone back since:", () => {
