@@ -51,7 +51,7 @@ type DecisionSettings = Pick<
 
 /** The row of a refund, with its ages by the clock of the database or of the page. */
 type DecidableRefund = RefundRecord['refund'] &
-  Pick<RefundRow, 'sinceRequestedMs' | 'sinceSentMs' | 'sinceResolvedMs'>
+  Pick<RefundRow, 'sinceRequestedMs' | 'sinceSentMs' | 'sinceUpdatedMs' | 'sinceResolvedMs'>
 
 /** Describes a refund that is shown but not locked, to find what can be offered. */
 export function describeDecidable(row: RefundRecord['refund'], now: Date): DecidableRefund {
@@ -60,6 +60,7 @@ export function describeDecidable(row: RefundRecord['refund'], now: Date): Decid
     ...row,
     sinceRequestedMs: since(row.requestedAt),
     sinceSentMs: row.lastSentAt === null ? null : since(row.lastSentAt),
+    sinceUpdatedMs: since(row.updatedAt),
     sinceResolvedMs: row.resolvedAt === null ? null : since(row.resolvedAt),
   }
 }
@@ -176,7 +177,7 @@ function findObstacleOfState(
       if (outcome === 'returned') return { why: 'not_succeeded' }
       return row.status === 'needs_review'
         ? undefined
-        : findWait('too_early', row.sinceSentMs ?? 0, settings[WAITS[row.status]])
+        : findWait('too_early', measureSent(row), settings[WAITS[row.status]])
     case 'failed':
       // A refund that a person decided may have been sent by a row that was lost.
       if (row.firstSentAt === null && !isDecidedByPerson(row)) return { why: 'failed_unsent' }
@@ -194,12 +195,18 @@ function findObstacleOfState(
   }
 }
 
+/** An answer, or `followClock`, has updated it since it was sent, which a clock that has gone back dates ahead. */
+function measureSent({ sinceSentMs, sinceUpdatedMs }: DecidableRefund): number {
+  return Math.max(sinceSentMs ?? 0, sinceUpdatedMs)
+}
+
+/** A wait that a clock dates ahead begins now. */
 function findWait(
   why: 'too_early' | 'too_early_alone',
   sinceMs: number,
   waitMs: number,
 ): Obstacle | undefined {
-  const leftMs = waitMs - sinceMs
+  const leftMs = waitMs - Math.max(0, sinceMs)
   return leftMs <= 0 ? undefined : { why, leftMs }
 }
 

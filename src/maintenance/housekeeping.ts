@@ -2,9 +2,11 @@ import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import { byTransaction, type TransactionKey } from '../db/transaction-key.ts'
+import { lockTransaction, recheckTransaction } from '../decisions/unit-of-work.ts'
 import { CLOCK } from '../platform/postgres/clock.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { leaseMs } from '../sync/claim-due.ts'
@@ -161,7 +163,8 @@ async function shortenLeases(
 
 /**
  * Dates the first attempt of each refund that might be sent again to 1970, so that it never is: by a clock that was
- * ahead, nobody can say how long ago it was. Returns how many there are.
+ * ahead, nobody can say how long ago it was. It is queried at once, since its next check may be dated ahead as well,
+ * and a person may decide as if it was sent now. Returns how many there are.
  * @param hasGoneBack whether the clock has just gone back, so that what was sent at any time may be dated ahead;
  *   otherwise only what is later than now is
  */
@@ -173,15 +176,24 @@ async function forbidResends(
   const isAhead = hasGoneBack
     ? sql`first_sent_at > 'epoch'`
     : sql`first_sent_at > ${now}::timestamptz + interval '1 second'`
-  const ahead = await sql<{ merchantCode: string; refundId: string }[]>`
-    select merchant_code as "merchantCode", refund_id as "refundId" from refunds
-    where status in ('sending', 'unknown') and ${isAhead}`
-  for (const { merchantCode, refundId } of ahead) {
-    await sql`
-      update refunds set first_sent_at = 'epoch'
-      where merchant_code = ${merchantCode} and refund_id = ${refundId} and ${isAhead}`
+  const isOne = sql`status in ('sending', 'unknown') and ${isAhead}`
+  const keys = await sql<TransactionKey[]>`
+    select distinct merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
+    where ${isOne} order by 1, 2`
+  let refunds = 0
+  for (const key of keys) {
+    refunds += await runInTransaction(sql, async (tx) => {
+      await lockTransaction(tx, key)
+      const { count } = await tx`
+        update refunds set first_sent_at = 'epoch', updated_at = clock.at,
+          due_at = case when status = 'unknown' then clock.at else due_at end
+        from ${tx.unsafe(CLOCK)}
+        where merchant_code = ${key.merchantCode} and transaction_id = ${key.transactionId} and ${isOne}`
+      if (count > 0) await recheckTransaction(tx, key)
+      return count
+    })
   }
-  return ahead.length
+  return refunds
 }
 
 /** Warns of each API key that ends soon and has no successor. */

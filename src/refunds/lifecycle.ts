@@ -9,6 +9,8 @@ export type ReviewReason = NonNullable<RefundRow['review']>
 export type Ages = {
   /** Since it was requested or, if it needed approval, approved. */
   sinceRequestedMs: number
+  /** Since what is shown of it changed. */
+  sinceUpdatedMs: number
 } & Record<
   | 'sinceFirstSentMs'
   | 'sinceSentMs'

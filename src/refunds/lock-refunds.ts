@@ -197,6 +197,7 @@ const SINCE: Record<keyof Ages, string> = {
   sinceRequestedMs: 'coalesce(approved_at, requested_at)',
   sinceFirstSentMs: 'first_sent_at',
   sinceSentMs: 'last_sent_at',
+  sinceUpdatedMs: 'updated_at',
   sinceRefusedMs: 'refused_at',
   sinceFailureNotifiedMs: 'failure_notified_at',
   sinceNoGrowthMs: 'no_growth_since',

@@ -79,6 +79,7 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     sinceRequestedMs: 0,
     sinceFirstSentMs: 0,
     sinceSentMs: 0,
+    sinceUpdatedMs: 0,
     sinceRefusedMs: null,
     sinceFailureNotifiedMs: null,
     sinceNoGrowthMs: null,

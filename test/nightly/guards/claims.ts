@@ -6,6 +6,7 @@ const FIRST_SENT_AHEAD =
   'a refund that was first sent by a clock that was an hour ahead is not sent again'
 const DATED_BY_WORKER =
   'a refund may be sent again that the clock of a query of tables would date ahead'
+const SENT_AHEAD = 'a refund that was sent by a clock that was an hour ahead'
 const GROWTH_SHOWS =
   "the next answer speaks about what came before, although the database's clock has gone back since: growth shows a refund that was sent"
 
@@ -71,6 +72,42 @@ export const CLAIMS: readonly Guard[] = [
       text: "first_sent_at > ${now}::timestamptz + interval '1 second'",
       mutation: "first_sent_at > now() + interval '1 second'",
       claim: DATED_BY_WORKER,
+    },
+    {
+      file: 'src/maintenance/housekeeping.ts',
+      text: "case when status = 'unknown' then clock.at",
+      mutation: "case when status = 'unknown' then due_at",
+      claim: `${SENT_AHEAD} is queried at once`,
+    },
+    {
+      file: 'src/maintenance/housekeeping.ts',
+      text: 'if (count > 0) await recheckTransaction(tx, key)',
+      mutation: 'if (count < 0) await recheckTransaction(tx, key)',
+      claim: `${SENT_AHEAD} is queried at once`,
+    },
+    {
+      file: 'src/maintenance/housekeeping.ts',
+      text: 'await lockTransaction(tx, key)',
+      mutation: 'if (refunds < 0) await lockTransaction(tx, key)',
+      claim: `${SENT_AHEAD} is locked after its transaction, like anywhere else`,
+    },
+    {
+      file: 'src/maintenance/housekeeping.ts',
+      text: "'epoch', updated_at = clock.at",
+      mutation: "'epoch', updated_at = updated_at",
+      claim: `${SENT_AHEAD} is decided by a person the usual time after that is noticed`,
+    },
+    {
+      file: 'src/decisions/obstacles.ts',
+      text: 'Math.max(sinceSentMs ?? 0, sinceUpdatedMs)',
+      mutation: 'Math.min(sinceSentMs ?? 0, sinceUpdatedMs)',
+      claim: `${SENT_AHEAD} is decided by a person the usual time after that is noticed`,
+    },
+    {
+      file: 'src/decisions/obstacles.ts',
+      text: 'Math.max(0, sinceMs)',
+      mutation: 'sinceMs',
+      claim: `${SENT_AHEAD} waits for a person no longer than usual`,
     },
     {
       file: 'src/refunds/answer.ts',

@@ -2,14 +2,19 @@ import { describe, expect, it } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
 import { writeSeen } from '../../../src/db/processes.ts'
 import { followClock } from '../../../src/maintenance/housekeeping.ts'
+import type { Sql } from '../../../src/platform/postgres/types.ts'
+import { expectRefused } from '../../support/ask.ts'
 import { beginPass } from '../../support/begin-pass.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { usePerson } from '../../support/people.ts'
 import { CONFIRM_MS, type LabPayment, makeDue, RESEND_MS } from '../../support/refund-lab.ts'
 import { MERCHANT, startTestService } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 import { passSending } from '../pass-sending.ts'
 
 const lab = useFreshLab()
+const operator = usePerson(lab)
 
 const HOUR_MS = 3_600_000
 
@@ -183,6 +188,61 @@ describe('a refund that was first sent by a clock that was an hour ahead is not 
     await lab.age(refundId, RESEND_MS)
     await lab.pass(payment)
     await lab.expectRefund(refundId, 'unknown', { sent: 1 })
+  })
+})
+
+describe('a refund that was sent by a clock that was an hour ahead', () => {
+  const sendAhead = async () => {
+    const { refundId } = await lab.openSent('reset')
+    for (const event of ['first_sent_at', 'last_sent_at', 'updated_at', 'due_at']) {
+      await dateAhead(event)
+    }
+    await lab.database.sql`update transactions set due_at = due_at + interval '1 hour'`
+    return refundId
+  }
+  /** As if so much time passed by the clock that went back. */
+  const passBy = (time: string) => lab.database.sql`
+    update refunds set last_sent_at = last_sent_at - ${time}::interval,
+      updated_at = updated_at - ${time}::interval`
+  const refuse = async (refundId: string) => {
+    const refused = await operator.decide(refundId, 'failed')
+    return (await expectRefused(refused, 409, 'not_decidable')).detail
+  }
+
+  it('is queried at once', async () => {
+    await sendAhead()
+    await followClock(lab.service.ctx)
+    const due = await lab.database.sql`
+      select from refunds join transactions as t using (merchant_code, transaction_id)
+      where refunds.due_at <= now() and t.due_at <= now()`
+    expect(due).toHaveLength(1)
+  })
+
+  it('is locked after its transaction, like anywhere else', async () => {
+    const refundId = await sendAhead()
+    const hold = (tx: Sql) => tx`select from transactions for update`
+    await whileUncommitted(lab.database, hold, async (commit) => {
+      const following = followClock(lab.service.ctx)
+      await waitUntilBlocked(lab.database)
+      const free = await lab.database.sql`
+        select from refunds where refund_id = ${refundId} for update skip locked`
+      expect(free).toHaveLength(1)
+      await commit()
+      await following
+    })
+  })
+
+  it('waits for a person no longer than usual', async () => {
+    expect(await refuse(await sendAhead())).toContain('it can be decided in 600 s')
+  })
+
+  it('is decided by a person the usual time after that is noticed', async () => {
+    const refundId = await sendAhead()
+    await followClock(lab.service.ctx)
+    await passBy('9 min')
+    expect(await refuse(refundId)).toMatch(/it can be decided in \d\d s/)
+    await passBy('1 min')
+    expect((await operator.decide(refundId, 'failed')).status).toBe(200)
   })
 })
 
