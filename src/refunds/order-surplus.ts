@@ -111,24 +111,25 @@ export async function readOrderVersion(
 }
 
 /**
- * Whether a clock that was ahead dated a refund of the order: it would be taken for one that is requested later. All
- * transactions of the order are asked about, since one may count only when the surplus refund is sent.
+ * How far a clock that was ahead dated a refund of the order (ms; 0 for none): it would be taken for one that is
+ * requested later. All transactions of the order are asked about, since one may count only when the surplus refund is
+ * sent.
  */
-export async function isDatedAhead(
+export async function measureAhead(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
-): Promise<boolean> {
-  const { count } = await tx.unsafe(
-    `select from (
+): Promise<number> {
+  const [row] = await tx.unsafe<{ aheadMs: number }[]>(
+    `select (extract(epoch from max(r.requested_at) - clock_timestamp()) * 1000)::float8 as "aheadMs" from (
       select t.* from ${ITSELF} union all
       select o.* from ${ITSELF} cross join lateral (
         select * from transactions as o where ${byKey('o', ORDER, 't')} offset 0) as o
     ) as m cross join lateral (
       select requested_at from refunds as r where ${byKey('r', TRANSACTION, 'm')} offset 0) as r
-    where r.requested_at > clock_timestamp() limit 1`,
+    having max(r.requested_at) > clock_timestamp()`,
     [merchantCode, transactionId],
   )
-  return count > 0
+  return row?.aheadMs ?? 0
 }
 
 /** What is taken from a payment by refunds that were requested after the surplus refund being checked. */

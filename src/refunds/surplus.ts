@@ -4,13 +4,14 @@ import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { compareAmounts } from '../money.ts'
+import { toSeconds } from '../platform/concurrency/rate-limiter.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { countsToday, lockDay } from './caps.ts'
 import type { RefundTarget } from './idempotency.ts'
 import {
   countSurplus,
-  isDatedAhead,
   lockOrder,
+  measureAhead,
   type OrderPayment,
   readOrderPayments,
   readOrderVersion,
@@ -63,9 +64,10 @@ async function choosePayment(
   if (expectedVersion !== undefined && expectedVersion !== (await readOrderVersion(tx, key))) {
     throw new StaleVersionError()
   }
-  if (await isDatedAhead(tx, key)) {
+  const aheadMs = await measureAhead(tx, key)
+  if (aheadMs > 0) {
     const detail = `A refund of the order is dated later than now, because the database's clock went back; repeat the request with the same key once that time has passed`
-    throw new DomainError('unavailable', detail)
+    throw new DomainError('unavailable', detail, { retryAfterS: toSeconds(aheadMs) })
   }
   const own = payments.filter((one) => one.own)
   if (unpaid || own.every(({ unrecognised }) => unrecognised)) {

@@ -27,8 +27,16 @@ export const SURPLUS: readonly Guard[] = [
     },
     {
       file: 'src/refunds/order-surplus.ts',
-      text: 'where r.requested_at > clock_timestamp() limit 1',
-      mutation: 'where r.requested_at > clock_timestamp() and false limit 1',
+      text: 'having max(r.requested_at) > clock_timestamp()',
+      mutation: 'having max(r.requested_at) > clock_timestamp() and false',
+      claim:
+        'of two transactions of one order none is refunded while a refund of the other is dated later than now: it would count as requested later',
+      control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
+    },
+    {
+      file: 'src/refunds/surplus.ts',
+      text: 'retryAfterS: toSeconds(aheadMs)',
+      mutation: 'retryAfterS: toSeconds(0 * aheadMs)',
       claim:
         'of two transactions of one order none is refunded while a refund of the other is dated later than now: it would count as requested later',
       control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',

@@ -176,6 +176,9 @@ describe('of two transactions of one order', () => {
       const refused = await askSurplus(lab, second.transactionId)
       expect(refused.status).toBe(503)
       expect(await refused.json()).toMatchObject({ code: 'unavailable' })
+      const waitS = Number(refused.headers.get('retry-after'))
+      expect(waitS).toBeGreaterThan(3_000)
+      expect(waitS).toBeLessThanOrEqual(3_600)
     }
     await expectUnavailable()
     // What does not count now may when the surplus refund is sent.
