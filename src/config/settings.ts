@@ -136,7 +136,8 @@ export const SETTINGS = {
   REFUND_RESOLVE_FOR_MS: wholeNumber(1).default(259_200_000),
   REFUND_CONFIRM_FAILED_MS: wholeNumber().default(600_000),
   REFUND_RESEND_AFTER_MS: wholeNumber().default(30_000),
-  REFUND_RESEND_FOR_MS: wholeNumber().default(3_600_000),
+  // For an attempt that `forbidResends` dates to 1970, this time has to be over.
+  REFUND_RESEND_FOR_MS: wholeNumber(0, 2_592_000_000).default(3_600_000),
   REFUND_SEND_WITHIN_MS: wholeNumber(1).default(604_800_000),
   REFUND_APPROVAL_ABOVE: amountsByCurrency().default([]),
   REFUND_APPROVAL_WITHIN_MS: wholeNumber(1).default(259_200_000),

@@ -160,6 +160,15 @@ export const CONFIGURATION: readonly Guard[] = [
   },
   {
     file: 'src/config/settings.ts',
+    text: 'REFUND_RESEND_FOR_MS: wholeNumber(0, 2_592_000_000)',
+    mutation: 'REFUND_RESEND_FOR_MS: wholeNumber()',
+    test: 'test/unit/config/config.test.ts',
+    claim:
+      'a wrong setting REFUND_RESEND_FOR_MS=2592000001 gives one line with the error and an example',
+    control: 'a wrong setting PORT=70000 gives one line with the error and an example',
+  },
+  {
+    file: 'src/config/settings.ts',
     text: '/^(?!\\*$)[',
     mutation: '/^[',
     test: 'test/unit/config/merchants-file.test.ts',

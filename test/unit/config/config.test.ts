@@ -9,6 +9,7 @@ type Environment = Record<string, string | undefined>
 const WRONG: [string, string, RegExp][] = [
   ['PORT', '70000', /whole number from 0 to 65535/],
   ['PORT', '-1', /whole number/],
+  ['REFUND_RESEND_FOR_MS', '2592000001', /whole number from 0 to 2592000000/],
   ['ROLE', 'both', /one of all, web, worker/],
   ['DATABASE_URL', 'postgres://one:5432,two:x/ipn', /starts with postgres:/],
   [
