@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { DEMO_CHAIN, EVERY_MERCHANT, hashKey, SCOPES } from './access/keys.ts'
-import { addPerson, endPerson } from './access/people.ts'
+import { addPerson } from './access/people.ts'
 import {
   createSignInLink,
   formatSignInUrl,
@@ -79,7 +79,7 @@ export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
 /** Ends the sessions and links of earlier runs. */
 export async function inviteDemoAdmin(sql: Sql): Promise<SignInLink> {
   return await runInTransaction(sql, async (tx) => {
-    await endPerson(tx, DEMO_ADMIN)
+    await tx`update sessions set ended_at = now() where person_id = ${DEMO_ADMIN} and ended_at is null`
     const revived = await tx`update actors set ended_at = null where id = ${DEMO_ADMIN} returning 1`
     if (revived.length === 0) {
       const given = { id: DEMO_ADMIN, name: 'Demo admin', email: null, roles: ['admin'] as const }

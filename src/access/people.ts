@@ -75,7 +75,7 @@ export type ListedPerson = Person &
 
 type Reach = Pick<Access, 'coversAll' | 'merchants'>
 
-/** Whether an admin manages the person `p`, in SQL; without an admin, everybody. */
+/** Whether an admin has all accounts of the actor `p`, in SQL; without an admin, true. */
 function isWithin(sql: Sql | Tx, reach: Reach | undefined) {
   if (reach === undefined || reach.coversAll) return sql`true`
   return sql`p.merchants <@ ${[...reach.merchants]}::text[]`
@@ -99,10 +99,29 @@ export async function listPeople(sql: Sql | Tx, reach?: Reach): Promise<ListedPe
   return rows.map((row) => withIso(row, ['createdAt', 'endedAt', 'lastUsedAt']))
 }
 
-/** Ends the access of a person, including sessions, links and decisions in progress. */
-export async function endPerson(tx: Tx, id: string): Promise<boolean> {
+export type EndedKey = Readonly<Record<'id' | 'name' | 'merchantCode', string>>
+
+/**
+ * Ends the access of a person, including sessions, links, decisions in progress, and the API keys that were created
+ * for them, as far as the admin has their accounts.
+ * @returns the keys; undefined if the access had ended before
+ */
+export async function endPerson(
+  tx: Tx,
+  id: string,
+  reach?: Reach,
+): Promise<EndedKey[] | undefined> {
   const { count } = await tx`
     update actors set ended_at = now() where id = ${id} and kind = 'person' and ended_at is null`
   await tx`update sessions set ended_at = now() where person_id = ${id} and ended_at is null`
-  return count > 0
+  // Somebody else may have the name by now.
+  if (count === 0) return undefined
+  const theirs = tx`p.kind = 'key' and p.folded_person = (select folded_person from actors where id = ${id})`
+  // A key that is being rotated is waited for, so that its successor is found.
+  await tx`select from actors as p where ${theirs} order by id for no key update`
+  return await tx<EndedKey[]>`
+    update actors as p set ended_at = now()
+    where ${theirs} and p.ended_at is null and (p.expires_at is null or p.expires_at > now())
+      and ${isWithin(tx, reach)}
+    returning p.id, p.name, p.merchants[1] as "merchantCode"`
 }

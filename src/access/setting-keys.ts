@@ -14,6 +14,9 @@ type LoggedDatabase = { db: Pick<Database, 'sql'>; log: Log }
 
 const REVOKE = `${CLI} keys revoke`
 
+/** Whoever starts the service with its settings, in the audit log. */
+const SETTINGS = { id: null, name: 'settings', requestId: null }
+
 type PrepareContext = LoggedDatabase & {
   config: Pick<Config, 'API_KEY' | 'API_KEY_GRACE_MS' | 'demo'>
 }
@@ -38,18 +41,19 @@ export async function prepareAccess({ db, log, config }: PrepareContext): Promis
 }
 
 async function retireDemo({ db: { sql }, log }: LoggedDatabase): Promise<void> {
-  const [demoAdmin, ended] = await runInTransaction(
-    sql,
-    async (tx) =>
-      [
-        await endPerson(tx, DEMO_ADMIN),
-        await tx<{ id: string }[]>`
-      update actors set ended_at = now() where ended_at is null and chain_id = ${DEMO_CHAIN} returning id`,
-      ] as const,
-  )
-  if (ended.length === 0 && !demoAdmin) return
+  const { keyIds, demoAdmin } = await runInTransaction(sql, async (tx) => {
+    const theirs = await endPerson(tx, DEMO_ADMIN)
+    const ofDemo = await tx<{ id: string }[]>`
+      update actors set ended_at = now() where ended_at is null and chain_id = ${DEMO_CHAIN} returning id`
+    const keyIds = [...ofDemo, ...(theirs ?? [])].map(({ id }) => id)
+    const write = { operation: 'end the demo', merchantCode: EVERY_MERCHANT }
+    for (const objectId of theirs ? [DEMO_ADMIN, ...keyIds] : keyIds)
+      await recordEntry(tx, log, SETTINGS, { ...write, objectId })
+    return { keyIds, demoAdmin: theirs !== undefined }
+  })
+  if (keyIds.length === 0 && !demoAdmin) return
   log.info(
-    { keyIds: ended.map(({ id }) => id), demoAdmin },
+    { keyIds, demoAdmin },
     'a demo ran on this database before: its API keys, and the sessions and links of its admin, have ended',
   )
 }
@@ -89,9 +93,8 @@ export async function ensureFirstKey(of: LoggedDatabase, text: string, graceMs: 
       returning k.id`
     await requireOwnKey(of, tx, hash)
     if (changed) {
-      const actor = { id: null, name: 'settings', requestId: null }
       const write = { operation: 'set API_KEY', merchantCode: EVERY_MERCHANT, objectId: changed.id }
-      await recordEntry(tx, log, actor, write)
+      await recordEntry(tx, log, SETTINGS, write)
     }
     return await tx<{ id: string; name: string; endsAt: string }[]>`
       with live as (

@@ -49,7 +49,7 @@ export async function listKeys(sql: Tx): Promise<ListedKey[]> {
 }
 
 const COLUMNS = [
-  ...(['id', 'name', 'state', 'origin', 'merchantCode', 'scopes', 'refundMax'] as const),
+  ...(['id', 'name', 'person', 'state', 'origin', 'merchantCode', 'scopes', 'refundMax'] as const),
   ...(['refundDailyMax', 'ratePerMinute', 'networks', 'createdAt', 'endsAt'] as const),
   ...(['lastUsedAt', 'lastUsedFrom'] as const),
 ]
@@ -178,7 +178,7 @@ const REVOKE = command({
       const { id, merchantCode } = await findKey(tx, ref)
       const wasLive = await revokeKey(tx, id)
       if (wasLive) await recordChange(cli, tx, 'keys revoke', merchantCode, id)
-      return { id, wasLive, endpoints: await endEndpoints(tx, id) }
+      return { id, wasLive, endpoints: await endEndpoints(tx, [id]) }
     })
     const result = wasLive
       ? 'is revoked: writes are refused from now on, reads within a second'

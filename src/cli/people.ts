@@ -109,18 +109,23 @@ const LIST = command({
 
 const REMOVE = command({
   name: 'people remove',
-  description: "end a person's access and all their sessions now",
+  description: "end a person's access, sessions and API keys now",
   args: ['person'],
   input: { person: PersonRef },
   async run(cli, { person }) {
-    const { id, name, endpoints } = await cli.change(async (tx) => {
+    const { id, name, keys, endpoints } = await cli.change(async (tx) => {
       const found = await findOne(tx, person)
-      await endPerson(tx, found.id)
+      const keys = (await endPerson(tx, found.id)) ?? []
       await recordChange(cli, tx, 'people remove', null, found.id)
-      return { ...found, endpoints: await endEndpoints(tx, found.id) }
+      for (const key of keys) await recordChange(cli, tx, 'people remove', key.merchantCode, key.id)
+      const endpoints = await endEndpoints(tx, [found.id, ...keys.map((key) => key.id)])
+      return { ...found, keys, endpoints }
     })
-    const value = { id, name, ended: true, endpoints }
-    return { value, text: `the access of ${name} has ended\n${describeEnded(endpoints)}` }
+    const value = { id, name, ended: true, keys, endpoints }
+    const them = keys.length === 0 ? '' : formatTable(keys, ['id', 'name', 'merchantCode'])
+    const withThem = keys.length === 0 ? '' : `, and ${keys.length} API keys with it:`
+    const text = `the access of ${name} has ended${withThem}\n${them}${describeEnded(endpoints)}`
+    return { value, text }
   },
 })
 

@@ -90,7 +90,9 @@ export function pageWith(
 /** How long an address says what was done (s). Later it may no longer be true. */
 const SAID_S = 60
 
-const Notice = z.enum(listKeys('notice'))
+const Notice = z.strictObject({ code: z.enum(listKeys('notice')), count: z.number() })
+
+export type Notice = z.infer<typeof Notice>
 
 /** Returns the address of a page that says what was done. It is sealed, so that no link says what was not done. */
 export function pageSaying(
@@ -98,12 +100,14 @@ export function pageSaying(
   personId: string,
   page: string,
   code: NoticeCode,
+  count = 0,
 ): string {
   const url = new URL(page, 'http://localhost')
-  url.searchParams.set('notice', `${code}.${seal(ctx, { personId, path: url.pathname }, code)}`)
+  const sealed = seal(ctx, { personId, path: url.pathname }, { code, count })
+  url.searchParams.set('notice', `${code}.${sealed}`)
   return url.pathname + url.search + url.hash
 }
 
-export function readNotice(ctx: KeepingContext, owner: Owner, given = ''): NoticeCode | undefined {
+export function readNotice(ctx: KeepingContext, owner: Owner, given = ''): Notice | undefined {
   return open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S)
 }

@@ -47,7 +47,7 @@ export async function renderConsolePage(
   const { title, status = 200, refreshS, refreshTo } = options
   const { language, kept, person, notice: done } = useView()
   const waiting = await person?.countTasks?.()
-  const said = options.notice ?? (done && t(`notice.${done}`))
+  const said = options.notice ?? (done && t(`notice.${done.code}`, { count: done.count }))
   const notice = kept?.returned ? t(`frame.${kept.returned}`) : said
   const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(

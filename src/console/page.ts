@@ -22,8 +22,8 @@ export type Asked<Subject> = {
   fields: FormFields
 }
 
-/** Where an action leads, by default to its page, and with which message. */
-export type Done = { notice?: NoticeCode; to?: string }
+/** Where an action leads, by default to its page, and with which message and the number in it. */
+export type Done = { notice?: NoticeCode; count?: number; to?: string }
 
 export type Action<Subject> = Needs & {
   /** Finds what the form is about, if its page does not. */
@@ -119,8 +119,9 @@ async function carryOut<Subject>(
   const leadBack = (back: Partial<KeptForm>) =>
     c.redirect(pageWith(ctx, usePerson().id, page, { action: readPath(c), fields, ...back }), 303)
   try {
-    const { to = page, notice } = await action.run({ ctx, c, access: c.get('access'), of, fields })
-    return c.redirect(notice ? pageSaying(ctx, usePerson().id, to, notice) : to, 303)
+    const asked = { ctx, c, access: c.get('access'), of, fields }
+    const { to = page, notice, count } = await action.run(asked)
+    return c.redirect(notice ? pageSaying(ctx, usePerson().id, to, notice, count) : to, 303)
   } catch (error) {
     if (error instanceof InvalidFieldsError) {
       const { code = 'invalid_request', ...back } = error.back

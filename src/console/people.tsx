@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { nameOperation, recordWrite } from '../access/audit.ts'
+import { nameOperation, recordEntry, recordWrite } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import {
   addPerson,
@@ -155,7 +155,8 @@ export const personPage = definePage({
     const owner = { personId: usePerson().id, path }
     const made = open(ctx, owner, c.req.query('made') ?? '', MadeLink)
     const sessions = await listSessions(ctx.db.sql, person.id)
-    const body = <PersonBody {...{ person, path, sessions, made }} />
+    const { coversAll } = c.get('access')
+    const body = <PersonBody {...{ person, path, sessions, made, coversAll }} />
     return { title: person.name, current: 'people', body }
   },
   actions: {
@@ -179,12 +180,17 @@ export const personPage = definePage({
     end: {
       // After a double click, the second request is told that the access has ended.
       load: (ctx, c) => findPathPerson(ctx.db.sql, c, true),
-      async run({ ctx, c, of: { id: personId } }) {
-        await changePerson(ctx, c, { personId }, async (tx) => {
-          await endPerson(tx, personId)
-          await endEndpoints(tx, personId)
+      async run({ ctx, c, access, of: { id: personId } }) {
+        const keys = await changePerson(ctx, c, { personId }, async (tx) => {
+          const ended = (await endPerson(tx, personId, access)) ?? []
+          for (const { id: objectId, merchantCode } of ended) {
+            const write = { operation: nameOperation(c), merchantCode, objectId }
+            await recordEntry(tx, ctx.log, access, write)
+          }
+          await endEndpoints(tx, [personId, ...ended.map(({ id }) => id)])
+          return ended
         })
-        return { to: PATH, notice: 'personEnded' }
+        return { to: PATH, notice: 'personEnded', count: keys.length }
       },
     },
   },
@@ -195,8 +201,9 @@ function PersonBody(props: {
   path: string
   sessions: readonly ListedSession[]
   made: z.infer<typeof MadeLink> | undefined
+  coversAll: boolean
 }) {
-  const { person, path, sessions, made } = props
+  const { person, path, sessions, made, coversAll } = props
   return (
     <>
       {made && (
@@ -218,7 +225,8 @@ function PersonBody(props: {
         <Sessions of={sessions} path={path} />
       </Card>
       <FormCard
-        {...{ title: t('people.end.title'), lead: t('people.end.explain') }}
+        {...{ title: t('people.end.title') }}
+        lead={t(coversAll ? 'people.end.explain' : 'people.end.explainOwn')}
         {...{ action: `${path}/end`, submit: t('people.end.title'), style: 'danger' }}
       />
     </>

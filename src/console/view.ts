@@ -6,7 +6,7 @@ import type { Access, Role } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
 import { countShownDecimals } from '../money.ts'
 import type { ConsoleRequest } from './env.ts'
-import type { KeptForm } from './kept.ts'
+import type { KeptForm, Notice } from './kept.ts'
 import { sayStored } from './texts/sentences.ts'
 import {
   type CountKey,
@@ -14,7 +14,6 @@ import {
   type Given,
   type Language,
   listKeys,
-  type NoticeCode,
   type TextKey,
 } from './texts/text.ts'
 
@@ -26,7 +25,7 @@ type View = {
   plainAmounts?: true
   person?: Person
   kept?: KeptForm | undefined
-  notice?: NoticeCode | undefined
+  notice?: Notice | undefined
 }
 
 type Person = {

@@ -194,13 +194,13 @@ export type EndedEndpoint = { id: string; merchantCode: string; host: string }
 
 /**
  * Disables the endpoints whose owner has lost its access. What waits stays, for whoever enables them again.
- * @param actorId limits this to the endpoints of a person, or of the chain of a key
+ * @param actorIds limits this to the endpoints of people, or of the chains of keys
  */
-export async function endEndpoints(tx: Tx, actorId?: string): Promise<EndedEndpoint[]> {
+export async function endEndpoints(tx: Tx, actorIds?: readonly string[]): Promise<EndedEndpoint[]> {
   const ofKey =
-    actorId === undefined
+    actorIds === undefined
       ? tx`true`
-      : tx`e.key_chain_id = (select k.chain_id from actors as k where k.id = ${actorId})`
+      : tx`e.key_chain_id in (select k.chain_id from actors as k where k.id = any(${[...actorIds]}::uuid[]))`
   const ended = await tx<{ id: string; merchantCode: string; url: string }[]>`
     update webhook_endpoints as e set disabled_at = now(), disabled_reason = 'key_ended', lease_id = null
     where e.disabled_at is null and ${ofKey} and not exists ${liveKeyOf(tx)}

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { createKey } from '../../../src/access/key-changes.ts'
+import { createKey, rotateKey } from '../../../src/access/key-changes.ts'
 import type { Scope } from '../../../src/access/keys.ts'
 import { addPerson, endPerson, findPeople, listPeople } from '../../../src/access/people.ts'
 import { coversSql } from '../../../src/access/principal.ts'
@@ -9,7 +9,9 @@ import { listScopes, ROLES, type Role, SCOPES_OF_ROLES } from '../../../src/acce
 import { listKeys } from '../../../src/cli/keys.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { UNLIMITED } from '../../support/access.ts'
+import { addPrincipal } from '../../support/approvals.ts'
 import { addTestPerson, addVisitor, makeLink } from '../../support/console.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 
 const database = useTestDatabase()
@@ -89,12 +91,12 @@ it('ending a person ends sessions and links in one commit', async () => {
   const visitor = await addVisitor(database)
   await makeLink(database, visitor.personId)
   expect((await findSession(database.sql, visitor.token))?.isLive).toBe(true)
-  expect(await end(visitor.personId)).toBe(true)
+  expect(await end(visitor.personId)).toEqual([])
   expect(await findSession(database.sql, visitor.token)).toBeUndefined()
   const open = await database.sql`
     select from sessions where person_id = ${visitor.personId} and ended_at is null`
   expect(open).toHaveLength(0)
-  expect(await end(visitor.personId)).toBe(false)
+  expect(await end(visitor.personId)).toBeUndefined()
   const listed = (await listPeople(database.sql)).find(({ id }) => id === visitor.personId)
   expect(listed).toMatchObject({ sessions: 0, endedAt: expect.any(String) })
 })
@@ -112,4 +114,20 @@ it.each([
       from actors as k where id = ${personId}`
     expect([merchant, row?.covers]).toEqual([merchant, expected])
   }
+})
+
+it('a key of a person that is rotated while they are ended leaves no successor', async () => {
+  const { personId, name } = await addTestPerson(database)
+  const { id } = await addPrincipal(database, { person: name })
+  const keys = await whileUncommitted(
+    database,
+    (held) => rotateKey(held, id, 3_600),
+    async (commit) => {
+      const ended = end(personId)
+      await waitUntilBlocked(database)
+      await commit()
+      return await ended
+    },
+  )
+  expect(keys).toHaveLength(2)
 })

@@ -4,7 +4,7 @@ import { rotateKey } from '../../../src/access/key-changes.ts'
 import { findKeys, hashKey } from '../../../src/access/keys.ts'
 import { listPeople } from '../../../src/access/people.ts'
 import { findSession, signIn } from '../../../src/access/sessions.ts'
-import { prepareAccess } from '../../../src/access/setting-keys.ts'
+import { DEMO_ADMIN, prepareAccess } from '../../../src/access/setting-keys.ts'
 import { inviteDemoAdmin, replaceDemoKey } from '../../../src/demo.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
@@ -66,6 +66,11 @@ it('a start that is no demo ends the demo: its key, what it was rotated to, its 
   expect([await isLive(key), await isLive(rotated.created.text)]).toEqual([false, false])
   expect(await isLive(other)).toBe(true)
   expect((await use(link.token)).kind).toBe('refused')
+  const entries = await database.sql<{ objectId: string }[]>`
+    select object_id as "objectId" from audit_entries
+    where actor = 'settings' and operation = 'end the demo' order by id`
+  const ofDemo = [DEMO_ADMIN, row?.id, rotated.created.id].sort()
+  expect(entries.map(({ objectId }) => objectId).sort()).toEqual(ofDemo)
   expect(await start({})).toEqual([])
   const again = randomUUID()
   await replaceDemoKey(database.sql, again)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { OTHER, TWO_ACCOUNTS } from '../../support/api.ts'
+import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import {
   addTestPerson,
   addVisitor,
@@ -112,6 +113,47 @@ it('an ended person is out at once, and stays in the list', async () => {
   expect(list).toContain(person.name)
   expect((await submitAs(rig, admin, `${PATH}/${person.personId}/link`)).status).toBe(404)
 })
+
+it.each([
+  ['every account', ['*'], 2],
+  ['one account', [OWN], 1],
+])(
+  'an admin of %s ends with a person the keys for these accounts, and learns how many',
+  async (_, merchants, count) => {
+    const admin = await addAdmin(merchants)
+    const person = await addVisitor(rig.database, { merchants: [OWN] })
+    const { personId, name } = person
+    const own = await addPrincipal(rig.database, { person: name.toUpperCase() })
+    const wide = await addPrincipal(rig.database, { person: name, merchantCode: '*' })
+    await addPrincipal(rig.database, { person: `${name} and another` })
+    const { sql } = rig.database
+    await sql`
+      insert into webhook_endpoints (merchant_code, url, types, secret, key_chain_id, cursor, api_version)
+      values (${OWN}, 'https://shop.example/hook', '{payment.updated}', '', ${own.id}, 0, '')`
+    const isLive = async ({ id }: TestKey) => {
+      const [row] = await sql<{ isLive: boolean }[]>`
+        select ended_at is null as "isLive" from actors where id = ${id}`
+      return row?.isLive
+    }
+    const { headers } = await submitAs(rig, admin, `${PATH}/${personId}/end`)
+    const list = await (await visitAs(rig, admin, headers.get('location') ?? '')).text()
+    expect(list).toContain(`The access is ended. API keys that ended with it: ${count}.`)
+    expect([await isLive(own), await isLive(wide)]).toEqual([false, count === 1])
+    const [endpoint] = await sql`
+      select disabled_reason as why from webhook_endpoints where key_chain_id = ${own.id}`
+    expect(endpoint).toEqual({ why: 'key_ended' })
+    const entries = await sql`
+      select operation, merchant_code as "merchantCode" from audit_entries
+      where actor = ${admin.name} and object_id in (${own.id}, ${wide.id})`
+    expect(entries).toHaveLength(count)
+    const operation = `POST ${PATH}/{personId}/end`
+    expect(entries).toContainEqual({ operation, merchantCode: OWN })
+    // By now the name may be somebody else's.
+    const later = await addPrincipal(rig.database, { person: name })
+    await submitAs(rig, admin, `${PATH}/${personId}/end`)
+    expect(await isLive(later)).toBe(true)
+  },
+)
 
 it('an admin ends a session of a person, only under that person', async () => {
   const admin = await addAdmin()

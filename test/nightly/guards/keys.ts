@@ -143,8 +143,8 @@ export const KEYS: readonly Guard[] = [
         'another API_KEY than at the last start ends its predecessor at once without a grace period',
     },
     {
-      text: '      await recordEntry(tx, log, actor, write)\n',
-      mutation: "      if (text === '') await recordEntry(tx, log, actor, write)\n",
+      text: '      await recordEntry(tx, log, SETTINGS, write)\n',
+      mutation: "      if (text === '') await recordEntry(tx, log, SETTINGS, write)\n",
       claim:
         'another API_KEY than at the last start is an entry of the audit log when it is stored or set again, and none while it stays',
       control:

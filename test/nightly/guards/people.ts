@@ -10,6 +10,77 @@ export const PEOPLE: readonly Guard[] = [
     control:
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
   },
+  {
+    file: 'src/access/people.ts',
+    text: '  await tx`select from actors as p where ${theirs} order by id for no key update`\n',
+    mutation: '',
+    test: 'test/api/access/people.test.ts',
+    claim: 'a key of a person that is rotated while they are ended leaves no successor',
+    control: 'ending a person ends sessions and links in one commit',
+  },
+  ...guards({ file: 'src/access/people.ts', test: 'test/console/people/people.test.ts' }, [
+    {
+      text: 'where ${theirs} and p.ended_at is null',
+      mutation: 'where ${theirs} and false and p.ended_at is null',
+      claim:
+        'an admin of every account ends with a person the keys for these accounts, and learns how many',
+      control: 'an ended person is out at once, and stays in the list',
+    },
+    {
+      text: 'and ${isWithin(tx, reach)}\n    returning',
+      mutation: 'and (true or ${isWithin(tx, reach)})\n    returning',
+      claim:
+        'an admin of one account ends with a person the keys for these accounts, and learns how many',
+      control:
+        'an admin of every account ends with a person the keys for these accounts, and learns how many',
+    },
+    {
+      text: '  if (count === 0) return undefined\n',
+      mutation: '  if (count < 0) return undefined\n',
+      claim:
+        'an admin of every account ends with a person the keys for these accounts, and learns how many',
+      control: 'a double click that ends the access of a person is told what the first one did',
+    },
+  ]),
+  ...guards({ file: 'src/console/people.tsx', test: 'test/console/people/people.test.ts' }, [
+    {
+      text: '            await recordEntry(tx, ctx.log, access, write)',
+      mutation: "            if (objectId === '') await recordEntry(tx, ctx.log, access, write)",
+      claim:
+        'an admin of every account ends with a person the keys for these accounts, and learns how many',
+      control: 'an ended person is out at once, and stays in the list',
+    },
+    {
+      text: '[personId, ...ended.map(({ id }) => id)]',
+      mutation: '[personId, ...ended.slice(ended.length).map(({ id }) => id)]',
+      claim:
+        'an admin of every account ends with a person the keys for these accounts, and learns how many',
+      control: 'an ended person is out at once, and stays in the list',
+    },
+  ]),
+  {
+    file: 'src/access/setting-keys.ts',
+    text: '(const objectId of theirs ? [DEMO_ADMIN, ...keyIds] : keyIds)',
+    mutation: '(const objectId of theirs ? [DEMO_ADMIN] : [])',
+    test: 'test/api/access/prepare-access.test.ts',
+    claim:
+      'a start that is no demo ends the demo: its key, what it was rotated to, its admin and links; and says so once',
+    control: "a restart of the demo makes a new link, and ends the earlier one's with its session",
+  },
+  ...guards({ file: 'src/cli/people.ts', test: 'test/process/cli/people.test.ts' }, [
+    {
+      text: 'for (const key of keys) await recordChange(',
+      mutation: 'for (const key of keys.slice(1)) await recordChange(',
+      claim: 'a removed person has no key left: each is named, and is in the audit log',
+      control: 'a removed person has no way in, and the name is free again',
+    },
+    {
+      text: '[found.id, ...keys.map((key) => key.id)]',
+      mutation: '[found.id, ...keys.slice(keys.length).map((key) => key.id)]',
+      claim: 'a removed person has no key left: each is named, and is in the audit log',
+      control: 'a removed person has no way in, and the name is free again',
+    },
+  ]),
   ...guards({ file: 'src/access/sessions.ts', test: 'test/api/access/sign-in.test.ts' }, [
     {
       text: 'where link_hash = ${hashKey(request.token)} and signed_in_at is null',

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { signIn } from '../../../src/access/sessions.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
+import { withKey } from '../../support/api.ts'
 import { runCli } from '../../support/cli.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -24,6 +25,8 @@ const rig = useRig({ settings: { ROLE: 'web' } })
 
 const people = (args: readonly string[], env: Record<string, string> = {}) =>
   runCli(['people', ...args], { DATABASE_URL: rig.database.url, ...env })
+const keys = (...args: string[]) => runCli(['keys', ...args], { DATABASE_URL: rig.database.url })
+const Created = z.object({ id: z.uuid(), key: z.string() })
 const newName = () => `Mai ${randomUUID()}`
 const use = (link: string) =>
   signIn(
@@ -90,6 +93,39 @@ it('a removed person has no way in, and the name is free again', async () => {
   expect((await people(['remove', name])).code).toBe(1)
   expect((await people(['link', name])).code).toBe(1)
   expect((await people(add)).code).toBe(0)
+})
+
+it('a removed person has no key left: each is named, and is in the audit log', async () => {
+  const name = newName()
+  const { sql } = rig.database
+  await people(['add', name, '--role', 'operator'])
+  const add = async (...more: string[]) =>
+    Created.parse(JSON.parse((await keys('create', 'k', '--scopes', 'all', ...more, '--json')).out))
+  const own = await add('--merchant', '*', '--person', name.toUpperCase())
+  const other = await add('--merchant', MERCHANT.merchantCode, '--person', newName())
+  const rotated = await keys('rotate', own.id, '--json')
+  const next = Created.parse(JSON.parse(rotated.out))
+  const isLive = async ({ key }: z.infer<typeof Created>) =>
+    (await fetch(`${rig.service.url}/v1/payments`, withKey(key))).status === 200
+  const [endpoint] = await sql<{ id: string }[]>`
+    insert into webhook_endpoints (merchant_code, url, types, secret, key_chain_id, cursor, api_version)
+    values ('*', 'https://shop.example/hook', '{payment.updated}', '', ${own.id}, 0, '')
+    returning id`
+  expect(await isLive(next)).toBe(true)
+  const { out } = await people(['remove', name])
+  expect(out).toMatch(new RegExp(`^the access of ${name} has ended, and 2 API keys with it:\\n`))
+  for (const { id } of [own, next, endpoint ?? expect.fail()]) expect(out).toContain(id)
+  await vi.waitFor(async () => {
+    expect(await Promise.all([own, next, other].map(isLive))).toEqual([false, false, true])
+  })
+  for (const { id } of [own, next]) {
+    expect((await keys('revoke', id)).out).toContain('was already revoked')
+    const [entry] = await sql`
+      select operation, merchant_code as "merchantCode", outcome from audit_entries
+      where object_id = ${id} order by id desc`
+    expect(entry).toEqual({ operation: 'people remove', merchantCode: '*', outcome: 'done' })
+  }
+  expect((await keys('list')).out).toMatch(new RegExp(`^${other.id} .* Mai `, 'm'))
 })
 
 it('each command is in the audit log, and a key of a person in no list of keys', async () => {
