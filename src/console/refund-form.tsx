@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { z } from 'zod'
 import { DomainError } from '../errors.ts'
 import { Notice } from '../platform/html/components.tsx'
+import { findTarget } from '../refunds/idempotency.ts'
 import { listReasons } from '../refunds/reasons.ts'
 import { previewRefund, requestRefund } from '../refunds/request.ts'
 import { StaleVersionError } from '../refunds/request-rules.ts'
@@ -48,7 +49,8 @@ function defineForm(path: string, read: typeof readPayment): Mount {
         return { title: t('refundForm.previewTitle'), body }
       }
       const reasons = await offerReasons(ctx, subject)
-      return { title: subject.title, body: <FormBody {...{ subject, reasons, token }} /> }
+      const end = token && (await findEnd(ctx, subject, token))
+      return { title: subject.title, body: <FormBody {...{ subject, reasons, end }} /> }
     },
     actions: {
       '': {
@@ -58,7 +60,11 @@ function defineForm(path: string, read: typeof readPayment): Mount {
           const { ctx, c, of, fields } = asked
           const checked = openCheck(ctx, of, fields.check)
           if (fields.check === undefined) c.set('isDryRun', true)
-          else if (!checked) throw expire({})
+          else if (!checked) {
+            const { alert, to } = await findEnd(ctx, of, fields.check)
+            if (to !== undefined) return { to, notice: 'refundRepeated' }
+            throw refuse({}, alert)
+          }
           try {
             return checked ? await confirm(asked, checked) : await check(asked)
           } catch (error) {
@@ -83,12 +89,29 @@ const ownerOf = ({ path }: RefundSubject) => ({ personId: usePerson().id, path }
 const openCheck = (ctx: ConsoleContext, subject: RefundSubject, token = '') =>
   open(ctx, ownerOf(subject), token, Checked)
 
+const keyOf = ({ form }: Checked) => `console-${form}`
+
+const refundIn = (subject: RefundSubject, refundId: string) =>
+  storyPath(subject, nameAnchor('refund', refundId))
+
+type End = { alert: string; to?: string }
+
+/** Says what became of a check that cannot be used any more, and where the refund is that it has made. */
+async function findEnd(ctx: ConsoleContext, subject: RefundSubject, token: string): Promise<End> {
+  const { target, merchantCode } = subject
+  const checked = open(ctx, ownerOf(subject), token, Checked, Number.POSITIVE_INFINITY)
+  if (!checked) return { alert: t('refundForm.alerts.unknown') }
+  const { replay } = await findTarget(ctx.db.sql, [merchantCode], target, keyOf(checked))
+  if (replay === null) return { alert: t('refundForm.alerts.expired') }
+  return { alert: t('notice.refundRepeated'), to: refundIn(subject, replay.refundId) }
+}
+
 function FormBody(props: {
   subject: RefundSubject
   reasons: Awaited<ReturnType<typeof offerReasons>>
-  token: string | undefined
+  end: End | '' | undefined
 }) {
-  const { subject, reasons, token } = props
+  const { subject, reasons, end } = props
   const { obstacle, warnings, version, refunds } = subject
   const { fields } = useKept(subject.path)
   const form = randomBytes(18).toString('base64url')
@@ -97,7 +120,11 @@ function FormBody(props: {
   const hidden = again ?? { form, seen: version, last: refunds[0]?.id ?? '' }
   return (
     <>
-      {token && <Notice tone="bad">{t('refundForm.alerts.expired')}</Notice>}
+      {end && (
+        <Notice tone="bad">
+          {end.alert} {end.to && <a href={end.to}>{t('refundForm.alerts.openRefund')}</a>}
+        </Notice>
+      )}
       {[obstacle ?? [], warnings].flat().map((warning) => (
         <Notice tone="warn">{warning}</Notice>
       ))}
@@ -108,15 +135,12 @@ function FormBody(props: {
   )
 }
 
-const expire = (fields: FormFields) =>
-  new InvalidFieldsError(
-    {},
-    { alerts: [t('refundForm.alerts.expired')], fields: readValues(fields) },
-  )
+const refuse = (fields: FormFields, alert: string) =>
+  new InvalidFieldsError({}, { alerts: [alert], fields: readValues(fields) })
 
 async function check({ ctx, access, of: subject, fields }: Asking): Promise<Done> {
   const shown = Shown.safeParse(fields)
-  if (!shown.success) throw expire(fields)
+  if (!shown.success) throw refuse(fields, t('refundForm.alerts.expired'))
   const values = readValues(fields)
   const reasons = (await offerReasons(ctx, subject)).map(([value]) => value)
   const parsed = parseValues(values, { ...subject, reasons })
@@ -136,13 +160,12 @@ async function check({ ctx, access, of: subject, fields }: Asking): Promise<Done
 
 async function confirm({ ctx, access, of: subject }: Asking, checked: Checked): Promise<Done> {
   const { merchantCode } = subject
-  const key = `console-${checked.form}`
   const request = toRequest(subject, checked)
-  const requested = await requestRefund(ctx, access, [merchantCode], key, request)
+  const requested = await requestRefund(ctx, access, [merchantCode], keyOf(checked), request)
   const { refundId, replayed } = requested
   const { name, requestId } = access
   ctx.log.info({ merchantCode, refundId, key: name, requestId, replayed }, 'refund requested')
-  const to = storyPath(subject, nameAnchor('refund', refundId))
+  const to = refundIn(subject, refundId)
   if (replayed) return { to, notice: 'refundRepeated' }
   const { needsApproval } = requested.stored.refund
   return { to, notice: needsApproval ? 'refundAwaiting' : 'refundRequested' }
@@ -160,7 +183,7 @@ function explain(error: Error, subject: RefundSubject, sent: FormFields): Invali
   if (!explained) throw error
   const { problems, alert } = explained
   const { refundId } = error.extra
-  const path = refundId && storyPath(subject, nameAnchor('refund', refundId))
+  const path = refundId && refundIn(subject, refundId)
   return new InvalidFieldsError(problems ?? {}, {
     code: error.code,
     alerts: keepTexts([problems && t('refundForm.alerts.corrections'), alert]),

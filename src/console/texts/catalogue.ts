@@ -579,6 +579,10 @@ export const TEXTS = {
   'refundForm.problems.reasonLong': ['Use at most 400 characters, and only ones that can be printed.', 'Dùng tối đa 400 ký tự, chỉ gồm ký tự in được.'],
   'refundForm.alerts.corrections': ['Nothing was refunded yet. Correct what is marked below.', 'Chưa có gì được hoàn. Hãy sửa những chỗ được đánh dấu bên dưới.'],
   'refundForm.alerts.expired': ['This form can no longer be used. Nothing was refunded. Check this new one and go on.', 'Không thể dùng biểu mẫu này nữa. Chưa có gì được hoàn. Hãy kiểm tra biểu mẫu mới và tiếp tục.'],
+  'refundForm.alerts.unknown': [
+    'This form can no longer be used. If it was sent before, its refund stands under “Refunds so far”: look there first, then check this new form and go on.',
+    'Không thể dùng biểu mẫu này nữa. Nếu biểu mẫu đã được gửi trước đó, lệnh nằm trong “Các lệnh hoàn tiền đến nay”: hãy xem ở đó trước, rồi kiểm tra biểu mẫu mới này và tiếp tục.',
+  ],
   'refundForm.alerts.stale': ['Nothing was refunded: something changed after you opened the form. Check it again.', 'Chưa có gì được hoàn: đã có thay đổi sau khi bạn mở biểu mẫu. Hãy kiểm tra lại.'],
   'refundForm.alerts.nothingLeft': ['Nothing is left to refund.', 'Không còn gì để hoàn.'],
   'refundForm.alerts.notRefundable.missing': ['This payment cannot be refunded: the gateway no longer lists it. Ask the gateway now, and pass it on to an operator if that does not help.', 'Không thể hoàn khoản thanh toán này: cổng không còn liệt kê. Hãy hỏi cổng ngay, nếu không được hãy chuyển cho người vận hành.'],

@@ -107,6 +107,21 @@ describe('the same form, confirmed again', () => {
     })
   })
 
+  it('after more than an hour leads to its refund', async () => {
+    const paid = await seedPaid(rig.database)
+    const preview = await prepareRefund(agent, refundPathOf(paid))
+    const first = readConfirmed(await sendForm(agent, preview))
+    const late = vi.spyOn(rig.service.ctx, 'now').mockReturnValue(new Date(Date.now() + 3_601_000))
+    const again = await sendForm(agent, preview)
+    const opened = await agent.read(`${refundPathOf(paid)}?check=${preview.fields.check}`)
+    late.mockRestore()
+    expect(readText(opened)).toContain('This refund was already requested')
+    expect(readText(opened)).not.toContain('Nothing was refunded.')
+    expect(opened).toContain(`#refund-${first.refundId}"`)
+    expect(readConfirmed(again)).toEqual({ ...first, notice: 'refundRepeated' })
+    expect(await listRefunds()).toHaveLength(1)
+  })
+
   it('with another preview names the refund that it was used for, and makes none', async () => {
     const paid = await seedPaid(rig.database)
     const form = await openRefundForm(agent, refundPathOf(paid))
@@ -220,9 +235,11 @@ describe('a check of somebody or something else', () => {
     const own = await openRefundForm(agent, refundPathOf(paid))
     for (const { check = '' } of [theirs.fields, mine.fields]) {
       const response = await sendForm(agent, own, { check })
-      expect(readText(await response.text())).toContain('This form can no longer be used.')
       const opened = await agent.read(`${refundPathOf(paid)}?check=${check}`)
-      expect(readText(opened)).toContain('This form can no longer be used.')
+      for (const text of [readText(await response.text()), readText(opened)]) {
+        expect(text).toContain('This form can no longer be used. If it was sent before')
+        expect(text).not.toContain('Nothing was refunded')
+      }
     }
     expect(await listRefunds()).toEqual([])
   })
@@ -232,8 +249,10 @@ describe('a check of somebody or something else', () => {
     const preview = await prepareRefund(agent, refundPathOf(paid))
     const late = vi.spyOn(rig.service.ctx, 'now').mockReturnValue(new Date(Date.now() + 3_601_000))
     const response = await sendForm(agent, preview)
+    const opened = await agent.read(`${refundPathOf(paid)}?check=${preview.fields.check}`)
     late.mockRestore()
-    expect(readText(await response.text())).toContain('This form can no longer be used.')
+    for (const text of [readText(await response.text()), readText(opened)])
+      expect(text).toContain('This form can no longer be used. Nothing was refunded.')
     expect(await listRefunds()).toEqual([])
   })
 

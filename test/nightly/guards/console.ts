@@ -33,6 +33,23 @@ export const CONSOLE: readonly Guard[] = [
       control: 'a check of somebody or something else is refused, and makes no refund',
     },
   ]),
+  ...guards(
+    { file: 'src/console/refund-form.tsx', test: 'test/console/refund-form/repeated.test.ts' },
+    [
+      {
+        text: "            if (to !== undefined) return { to, notice: 'refundRepeated' }\n",
+        mutation: "            if (to === '') return { to, notice: 'refundRepeated' }\n",
+        claim: 'the same form, confirmed again after more than an hour leads to its refund',
+        control: 'a check of somebody or something else is too old after an hour',
+      },
+      {
+        text: "if (!checked) return { alert: t('refundForm.alerts.unknown') }",
+        mutation: "if (!checked) return { alert: t('refundForm.alerts.expired') }",
+        claim: 'a check of somebody or something else is refused, and makes no refund',
+        control: 'a check of somebody or something else is too old after an hour',
+      },
+    ],
+  ),
   ...guards({ file: 'src/console/refund-subject.ts', test: 'test/console/tasks/refund.test.ts' }, [
     {
       text: "standing.asked || can('refunds:approve') ?",
