@@ -178,9 +178,11 @@ export const SECTIONS: readonly Section[] = [
       text('nextStep', (row) => explainApproval(row, access)),
     ],
   ),
-  define('reviews', ['ops'], readWaiting(['needs_review']), () => [
+  define('reviews', ['ops'], readWaiting(['needs_review', 'returned']), () => [
     ...REFUND,
-    text('reason', ({ review }) => t(`tasks.review.${review ?? 'contradicted'}`)),
+    text('reason', ({ status, review }) =>
+      t(`tasks.review.${status === 'returned' ? status : (review ?? 'contradicted')}`),
+    ),
     SINCE,
     ASSIGNEE,
   ]),

@@ -5,6 +5,7 @@ import type { Tone } from '../platform/html/components.tsx'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { ExternalState } from '../refunds/external-view.ts'
 import type { FoundRefund } from '../refunds/find.ts'
+import { isFreed } from '../refunds/lifecycle.ts'
 import type { RefundView } from '../refunds/view.ts'
 import type { TransactionView } from '../transactions/view.ts'
 import { count, findIn, formatMoney, formatNumber, nameIn, say, t } from './view.ts'
@@ -145,7 +146,14 @@ type Deadlines = Pick<
 
 type RefundFacts = Pick<
   FoundRefund['refund'],
-  'status' | 'inferred' | 'attempts' | 'requestedAt' | 'approvedAt' | 'lastSentAt' | 'dueAt'
+  | 'status'
+  | 'inferred'
+  | 'attempts'
+  | 'requestedAt'
+  | 'approvedAt'
+  | 'lastSentAt'
+  | 'dueAt'
+  | 'returnSightings'
 >
 
 /** What happens next. `at` (ISO 8601) is shown behind the text. */
@@ -179,10 +187,11 @@ export function describeNext(refund: RefundFacts, isHeld: boolean, settings: Dea
     }
     case 'succeeded':
       return { text: t(refund.inferred ? 'refunds.next.inferred' : 'refunds.next.succeeded') }
+    case 'returned':
+      return { text: t(isFreed(refund) ? 'refunds.next.returned' : 'refunds.next.returnedOnce') }
     case 'sending':
     case 'failed':
     case 'needs_review':
-    case 'returned':
       return { text: t(`refunds.next.${status}`) }
   }
 }

@@ -20,7 +20,7 @@ import {
   type Selection,
 } from '../platform/postgres/list-page.ts'
 import { listColumns } from '../platform/postgres/row-set.ts'
-import type { RefundStatus } from './lifecycle.ts'
+import { RELEASED, type RefundStatus } from './lifecycle.ts'
 
 export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFacts }
 
@@ -125,7 +125,12 @@ function selectByStatus([first, last = first]: readonly RefundStatus[]): Selecti
 }
 
 /** Statuses in which a refund waits for a person, or may have waited too long for the gateway. */
-export type WaitingStatus = 'awaiting_approval' | 'needs_review' | 'accepted' | 'unknown'
+export type WaitingStatus =
+  | 'awaiting_approval'
+  | 'needs_review'
+  | 'returned'
+  | 'accepted'
+  | 'unknown'
 
 export type WaitingRefund = RefundRecord['refund'] &
   OrderFacts & {
@@ -153,7 +158,7 @@ export const WAITING_PAGE = 50
 
 /**
  * Lists refunds that wait, longest first: at most a page and one more row. Every account and status is read from its
- * own part of the index, and no further than that.
+ * own part of the index, and no further than that. Before the first page stand the few that wait for a second word.
  */
 export async function listWaitingRefunds(
   { db: { sql } }: Pick<ListingContext, 'db'>,
@@ -169,7 +174,9 @@ export async function listWaitingRefunds(
   const behind = after
     ? sql`and (${since}, r.refund_id, r.merchant_code) > (${after.time}::timestamptz, ${after.id}::uuid, ${after.merchantCode})`
     : sql``
-  return await sql<WaitingRefund[]>`
+  const isAsked = statuses.includes('returned') && after === undefined
+  const returned = isAsked ? await listReturnedOnce(sql, merchants) : []
+  const waiting = await sql<WaitingRefund[]>`
     select ${sql.unsafe(ROW)}, ${sql.unsafe(ORDER_COLUMNS)}, ${since}::text as "waitingSince",
       coalesce((select assignee from refund_reviews as v
         where v.merchant_code = r.merchant_code and v.refund_id = r.refund_id), (
@@ -192,6 +199,27 @@ export async function listWaitingRefunds(
     ) as r left join lateral (
       select * from transactions as t where ${sql.unsafe(OF_TRANSACTION)} limit 1) as t on true
     order by ${since}, r.refund_id, r.merchant_code`
+  return [...returned, ...waiting]
+}
+
+/** Fewer than a page, so that a page ends with a refund that the next one goes on after. */
+const MAX_RETURNED = 20
+
+/** Lists refunds of which one person said that they came back, and nothing has confirmed it yet, longest first. */
+async function listReturnedOnce(
+  sql: ListingContext['db']['sql'],
+  merchants: readonly string[],
+): Promise<WaitingRefund[]> {
+  return await sql<WaitingRefund[]>`
+    select ${sql.unsafe(ROW)}, ${sql.unsafe(ORDER_COLUMNS)}, r.resolved_at::text as "waitingSince", null as assignee
+    from (
+      select * from refunds as r
+      where r.status not in ('succeeded', 'failed') and r.status = 'returned' and r.return_sightings < ${RELEASED}
+        and r.merchant_code = any(${[...merchants]})
+      order by r.resolved_at, r.refund_id limit ${MAX_RETURNED}
+    ) as r left join lateral (
+      select * from transactions as t where ${sql.unsafe(OF_TRANSACTION)} limit 1) as t on true
+    order by r.resolved_at, r.refund_id`
 }
 
 export function isRequestedBy(

@@ -251,7 +251,10 @@ const EXPIRED = ['not_sent_in_time', 'approval_expired']
 /** `returnSightings` of a returned refund that is released: two answers show it, or a second person says so. */
 export const RELEASED = 2
 
-export function isFreed({ status, returnSightings }: RefundRow): boolean {
+export function isFreed({
+  status,
+  returnSightings,
+}: Pick<RefundRow, 'status' | 'returnSightings'>): boolean {
   return status === 'returned' && returnSightings >= RELEASED
 }
 

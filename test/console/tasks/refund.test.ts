@@ -300,8 +300,14 @@ describe('what a person decided before', () => {
       expect((await submitBack(lab, people.operator, path, fields)).status).toBe(200)
       expect(await status(id)).toBe(state)
       const page = await open(people.admin, id)
+      const waits = async () =>
+        (await openAs(lab, people.admin, '/console/tasks?section=reviews')).text.includes(
+          'One person said that the money came back; another one has to confirm it.',
+        )
+      expect(await waits()).toBe(state === 'returned')
       expect((await sendForm(lab, people.admin, page, path, decided)).status).toBe(303)
       expect(await status(id)).toBe(outcome)
+      if (state === 'returned') expect(await waits()).toBe(false)
     },
   )
 

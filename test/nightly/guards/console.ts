@@ -33,6 +33,35 @@ export const CONSOLE: readonly Guard[] = [
       control: 'a check of somebody or something else is refused, and makes no refund',
     },
   ]),
+  {
+    file: 'src/refunds/find.ts',
+    text: "and r.status = 'returned' and r.return_sightings < ${RELEASED}",
+    mutation: "and r.status = 'returned' and r.return_sightings <= ${RELEASED}",
+    test: 'test/console/tasks/refund.test.ts',
+    claim:
+      'what a person decided before as returned offers that person only []: another one can decide the rest',
+    control:
+      'what a person decided before as failed offers that person only ["succeeded"]: another one can decide the rest',
+  },
+  {
+    file: 'src/refunds/find.ts',
+    text: "const isAsked = statuses.includes('returned') && after === undefined",
+    mutation: "const isAsked = statuses.includes('accepted') && after === undefined",
+    test: 'test/console/tasks/refund.test.ts',
+    claim:
+      'what a person decided before as returned offers that person only []: another one can decide the rest',
+    control:
+      'what a person decided before as failed offers that person only ["succeeded"]: another one can decide the rest',
+  },
+  {
+    file: 'src/console/words.ts',
+    text: "t(isFreed(refund) ? 'refunds.next.returned' :",
+    mutation: "t(!isFreed(refund) ? 'refunds.next.returned' :",
+    test: 'test/unit/console/story/words.test.ts',
+    claim:
+      'what happens to a refund next says that nothing is left to do once a second person or the gateway has released what came back',
+    control: 'what happens to a refund next says what a success that was only inferred waits for',
+  },
   ...guards(
     { file: 'src/console/refund-form.tsx', test: 'test/console/refund-form/repeated.test.ts' },
     [

@@ -122,7 +122,7 @@ describe('what happens to a refund next', () => {
     approvedAt: null,
     lastSentAt: '2026-11-22 09:00:00+00',
     dueAt: null,
-    ...{ inferred: false, attempts: 0 },
+    ...{ inferred: false, attempts: 0, returnSightings: 1 },
   }
   const future = '2126-11-21 09:00:00+00'
 
@@ -135,11 +135,16 @@ describe('what happens to a refund next', () => {
     ['succeeded', 'paid it out', undefined],
     ['failed', 'can be refunded again', undefined],
     ['needs_review', 'has to decide', undefined],
-    ['returned', 'came back', undefined],
+    ['returned', 'once another person confirms', undefined],
   ] as const)('%s: %s', (status, words, at) => {
     const step = inEnglish(() => describeNext({ ...refund, status }, false, settings))
     expect(step.text).toContain(words)
     expect(step.at).toBe(at)
+  })
+
+  it('says that nothing is left to do once a second person or the gateway has released what came back', () => {
+    const released = { ...refund, status: 'returned' as const, returnSightings: 2 }
+    expect(inEnglish(() => describeNext(released, false, settings)).text).toMatch(/^Nothing\./)
   })
 
   it('says what a success that was only inferred waits for', () => {
