@@ -1,20 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { walkListing } from '../access/listing.ts'
-import type { Context } from '../context.ts'
 import type { changes, gatewayCalls } from '../db/schema.ts'
-import {
-  byTransaction,
-  formatTransactionKey,
-  selectKeys,
-  type TransactionKey,
-} from '../db/transaction-key.ts'
-import { DISCREPANCIES, type DiscrepancyView } from '../discrepancies/routes.ts'
+import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
+import { type DiscrepancyView, showDiscrepancy } from '../discrepancies/routes.ts'
+import { listOpenSeenSince } from '../discrepancies/store.ts'
 import { DomainError } from '../errors.ts'
 import { rateProcesses, readProcesses } from '../health/overview.ts'
-import { toIso, withIso } from '../platform/postgres/row-set.ts'
+import { withIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { type Cli, command } from './command.ts'
-import { listMerchants, NO_KEY, readerOf } from './database.ts'
+import { listMerchants } from './database.ts'
 import { formatTable, showProgress } from './print.ts'
 import { findByFilter, requeue, skipDeparted, TOUCHING } from './requeue.ts'
 import { Since } from './values.ts'
@@ -45,7 +39,7 @@ Examples:
       const done = await requeue(cli, sql, { operation: 'reconcile', found, counts, dryRun, yes })
       if (dryRun || done.isFinding) return done
       await waitUntilAsked(cli, sql, found, begun)
-      const findings = await readFindings(db, found, begun)
+      const findings = await readFindings(sql, found, begun)
       return {
         value: { asked: found.length, ...findings },
         text: formatFindings(found.length, findings),
@@ -97,12 +91,17 @@ async function inParts<T>(
   return rows
 }
 
+/** A claim alone does not count: it may have been handed back without a call. Each call leaves a record. */
 const selectWaiting = (sql: Sql, keys: readonly TransactionKey[], since: string) =>
   sql<TransactionKey[]>`
-    select merchant_code as "merchantCode", transaction_id as "transactionId"
+    select k.merchant_code as "merchantCode", k.transaction_id as "transactionId"
     from ${selectKeys(sql, keys)} cross join lateral (
-      select queried_at, lease_id from transactions as t where ${sql.unsafe(byTransaction('t'))} limit 1) as t
-    where queried_at is null or queried_at < ${since}::timestamptz or lease_id is not null`
+      select lease_id from transactions as t where ${sql.unsafe(byTransaction('t'))} limit 1) as t
+    left join lateral (
+      select sent_at from gateway_calls as g
+      where command = 'QUERY_PT' and sent_at >= ${since}::timestamptz
+        and ${sql.unsafe(byTransaction('g'))} limit 1) as g on true
+    where g.sent_at is null or t.lease_id is not null`
 
 type Changed = TransactionKey &
   Pick<typeof changes.$inferSelect, 'paymentId' | 'refundId' | 'field' | 'before' | 'after' | 'at'>
@@ -112,17 +111,17 @@ type Unanswered = TransactionKey &
 
 type Findings = {
   changed: Changed[]
+  /** Those that are open and that the queries showed, also if they were known before. */
   discrepancies: DiscrepancyView[]
   /** An outcome of `rejected` means that the gateway refused, as it does for a transaction that it does not know. */
   unanswered: Unanswered[]
 }
 
 async function readFindings(
-  db: Context['db'],
+  sql: Sql,
   keys: readonly TransactionKey[],
   since: string,
 ): Promise<Findings> {
-  const { sql } = db
   const readChanged = (part: readonly TransactionKey[]) => sql<Changed[]>`
     select k.merchant_code as "merchantCode", k.transaction_id as "transactionId", c.payment_id as "paymentId",
       c.refund_id as "refundId", c.field, c.before, c.after, c.at
@@ -139,14 +138,8 @@ async function readFindings(
     where g.outcome <> 'answered'`
   const changed = await inParts(keys, readChanged)
   const unanswered = await inParts(keys, readUnanswered)
-  const known = new Set(keys.map(formatTransactionKey))
-  const merchants = [...new Set(keys.map(({ merchantCode }) => merchantCode))]
-  const discrepancies: DiscrepancyView[] = []
-  const filter = { from: toIso(since) }
-  const ctx = { db, encryption: NO_KEY }
-  for await (const page of walkListing(ctx, readerOf(merchants), DISCREPANCIES, filter)) {
-    discrepancies.push(...page.filter((one) => known.has(formatTransactionKey(one))))
-  }
+  const seen = await inParts(keys, (part) => listOpenSeenSince(sql, part, since))
+  const discrepancies = seen.map(showDiscrepancy)
   return { changed: changed.map((one) => withIso(one, ['at'])), discrepancies, unanswered }
 }
 
@@ -157,9 +150,8 @@ function formatFindings(asked: number, { changed, discrepancies, unanswered }: F
     ...changed.map(({ field, refundId, paymentId, after: now, ...one }) => {
       return { ...one, what: [field, refundId ?? paymentId ?? ''].join(' ').trim(), now }
     }),
-    ...discrepancies.map(({ kind, ours, theirs, firstSeenAt, ...one }) => {
-      const what = `${kind} (opened)`
-      return { ...one, what, before: ours.says, now: theirs.says, at: firstSeenAt }
+    ...discrepancies.map(({ kind: what, ours, theirs, lastSeenAt, ...one }) => {
+      return { ...one, what, before: ours.says, now: theirs.says, at: lastSeenAt }
     }),
     ...unanswered.map(({ outcome, code, message, ...one }) => {
       const what = outcome === 'rejected' ? `refused by the gateway, code ${code}` : 'no answer'
@@ -169,7 +161,7 @@ function formatFindings(asked: number, { changed, discrepancies, unanswered }: F
   const counts = [
     `${asked} transactions asked`,
     `${changed.length} changes`,
-    `${discrepancies.length} discrepancies opened`,
+    `${discrepancies.length} discrepancies`,
     `${unanswered.length} without an answer`,
   ]
   const table = rows.length === 0 ? '' : `${formatTable(rows, COLUMNS)}\n`

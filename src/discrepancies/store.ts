@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { ORDER_ID_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
-import type { TransactionKey } from '../db/transaction-key.ts'
+import { selectKeys, type TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import type { NewEvent } from '../events/record-events.ts'
 import type { Position } from '../http/list.ts'
@@ -202,4 +202,20 @@ export async function listOfTransaction(
       select * from discrepancies as d where ${sql.unsafe(byKey('d', KEY, 'k'))} offset 0
     ) as d ${sql.unsafe(JOIN_TRANSACTION)}
     order by d.at desc, d.id desc limit ${limit}`
+}
+
+/** Lists the open discrepancies of these transactions that were observed since a time. */
+export async function listOpenSeenSince(
+  sql: Sql,
+  keys: readonly TransactionKey[],
+  since: string,
+): Promise<DiscrepancyRow[]> {
+  return await sql<DiscrepancyRow[]>`
+    select ${sql.unsafe(COLUMNS)}
+    from ${selectKeys(sql, keys)} cross join lateral (
+      select * from discrepancies as d
+      where resolved_at is null and coalesce(last_seen_at, at) >= ${since}::timestamptz
+        and ${sql.unsafe(byKey('d', KEY, 'k'))} offset 0
+    ) as d ${sql.unsafe(JOIN_TRANSACTION)}
+    order by d.at, d.id`
 }

@@ -73,6 +73,23 @@ export const COMMAND_LINE: readonly Guard[] = [
     claim: 'reconcile without a worker stops with a clear line, and has changed nothing',
     control: 'reconcile exits with 2 and the right spelling for no time',
   },
+  ...guards({ file: 'src/cli/reconcile.ts', test: 'test/process/cli/reconcile.test.ts' }, [
+    {
+      text: 'where g.sent_at is null or',
+      mutation: 'where',
+      claim:
+        'reconcile without a worker does not take a transaction for asked whose claim was handed back without a call',
+      control: 'reconcile exits with 2 and the right spelling for no time',
+    },
+  ]),
+  {
+    file: 'src/discrepancies/store.ts',
+    text: 'coalesce(last_seen_at, at) >= ${',
+    mutation: 'at >= ${',
+    test: 'test/process/cli/reconcile.test.ts',
+    claim: 'reconcile reports a discrepancy that was resolved and is seen again',
+    control: 'reconcile exits with 2 and the right spelling for no time',
+  },
   ...guards({ file: 'src/cli/export-file.ts', test: EXPORT, control: WRONG_PLACE }, [
     {
       text: 'fs.ftruncateSync(handle, place.bytes)',

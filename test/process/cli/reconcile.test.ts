@@ -1,9 +1,14 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
+import { releaseClaim } from '../../../src/sync/claim-due.ts'
+import { syncDue } from '../../../src/sync/sync-due.ts'
 import { seedGone } from '../../support/api.ts'
 import { payQuietly, seedPaid } from '../../support/ask.ts'
 import { runCli } from '../../support/cli.ts'
 import { emptyTables } from '../../support/database.ts'
+import { claimOne, readItem } from '../../support/sync.ts'
 import { useRig } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 describe('reconcile', () => {
   const rig = useRig()
@@ -15,7 +20,7 @@ describe('reconcile', () => {
     const same = await payQuietly(rig)
     expect(await run('--since', '1h')).toMatchObject({
       code: 0,
-      out: '1 transactions asked, 0 changes, 0 discrepancies opened, 0 without an answer\n',
+      out: '1 transactions asked, 0 changes, 0 discrepancies, 0 without an answer\n',
     })
     const changed = await payQuietly(rig, { amount: '100' })
     await rig.control('PATCH', `/payments/${changed.id}?ipn=false`, { status: 'FAILED' })
@@ -56,6 +61,23 @@ describe('reconcile', () => {
     )
   })
 
+  it('reports a discrepancy that was resolved and is seen again', async () => {
+    const { sql } = rig.database
+    const { id } = await payQuietly(rig)
+    const seeAgain = async () => {
+      await rig.control('PATCH', `/payments/${id}?ipn=false`, { status: 'SUCCESS' })
+      await run('--since', '1h')
+      await rig.control('PATCH', `/payments/${id}?ipn=false`, { status: 'FAILED' })
+      return JSON.parse((await run('--since', '1h', '--json')).out)
+    }
+    await seeAgain()
+    await sql`update discrepancies set resolved_at = now()`
+    const { discrepancies } = await seeAgain()
+    expect(discrepancies).toEqual([
+      expect.objectContaining({ kind: 'answer_went_backwards', times: 2, resolvedAt: null }),
+    ])
+  })
+
   it('skips an account that left the settings, says so, and ends', async () => {
     const { sql, url } = rig.database
     await seedGone(rig.database)
@@ -77,7 +99,7 @@ describe('reconcile', () => {
     expect(await runCli(['reconcile', ...of], env)).toMatchObject({
       code: 1,
       err: skipped,
-      out: '0 transactions asked, 0 changes, 0 discrepancies opened, 0 without an answer\n',
+      out: '0 transactions asked, 0 changes, 0 discrepancies, 0 without an answer\n',
     })
   })
 
@@ -112,5 +134,23 @@ describe('reconcile without a worker', () => {
     const [row] = await rig.database
       .sql`select count(*) as n from transactions where due_at is not null`
     expect(row).toEqual({ n: 0 })
+  })
+
+  it('does not take a transaction for asked whose claim was handed back without a call', async () => {
+    const { ctx } = rig.service
+    await emptyTables(rig.database)
+    const { transactionId } = await payQuietly(rig)
+    await rig.database.sql`
+      insert into processes (id, role, version) values (gen_random_uuid(), 'worker', '0')`
+    const asked = runCli(['reconcile', '--since', '1h'], { DATABASE_URL: rig.database.url })
+    const isDue = async () => (await readItem(rig, transactionId)).dueInMs !== null
+    await waitUntil(isDue, { what: 'the transaction is due' })
+    await releaseClaim(ctx, await claimOne(ctx))
+    expect(await Promise.race([asked, pause(2_000, 'waits')])).toBe('waits')
+    expect(await syncDue(ctx)).toBe(1)
+    expect(await asked).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/^1 transactions asked/),
+    })
   })
 })
