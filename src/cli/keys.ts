@@ -15,7 +15,6 @@ import { addSealKey, openDataKeys } from '../db/data-keys.ts'
 import { actors } from '../db/schema.ts'
 import { resealData } from '../maintenance/reseal.ts'
 import { listColumns, toIso, withIso } from '../platform/postgres/row-set.ts'
-import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/endpoints.ts'
 import { command, RefusedError } from './command.ts'
@@ -207,11 +206,10 @@ const RESEAL = command({
   async run(cli) {
     const roots = readDataKeyConfig(cli.env)
     const value = await cli.onDatabase(async ({ sql }) => {
-      const isInUse = await addSealKey(sql, roots)
-      const keys = await openDataKeys(sql, roots)
-      await runInTransaction(sql, (tx) =>
+      const isInUse = await addSealKey(sql, roots, (tx) =>
         recordChange(cli, tx, 'keys reseal', EVERY_MERCHANT, null),
       )
+      const keys = await openDataKeys(sql, roots)
       cli.printError('a fresh key is stored; every process has a minute to read it\n')
       while (!(await isInUse())) await pause(500)
       await keys.reread()

@@ -72,10 +72,15 @@ export async function readDataKeys(sql: Sql, rootKeys: RootKeys): Promise<readon
 
 /**
  * Adds a key that seals new values once `ACTIVE_AFTER_MS` have passed. Older keys still open what they sealed.
+ * @param record what belongs in the same commit
  * @returns a function that tells whether the key is in use
  * @throws ConfigError when the processes of the service may not have the root key yet
  */
-export async function addSealKey(sql: Sql, rootKeys: RootKeys): Promise<() => Promise<boolean>> {
+export async function addSealKey(
+  sql: Sql,
+  rootKeys: RootKeys,
+  record: (tx: Tx) => Promise<void> = async () => {},
+): Promise<() => Promise<boolean>> {
   const key = createDataKey('seal')
   const roots = openRoots(rootKeys)
   await runInTransaction(sql, async (tx) => {
@@ -83,6 +88,7 @@ export async function addSealKey(sql: Sql, rootKeys: RootKeys): Promise<() => Pr
     const stored = await readStoredKeys(tx)
     if (!stored.every((one) => openKey(one, roots).isCurrent)) throw NOT_CURRENT
     await storeKeys(tx, roots, [key])
+    await record(tx)
   })
   return async () => {
     const stored = await readStoredKeys(sql)

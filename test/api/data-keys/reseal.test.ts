@@ -269,6 +269,19 @@ it('without the key that the data is under, or without any, it is refused and ch
   expect(await countSealKeys(database)).toBe(1)
 })
 
+it('stores no fresh key without its entry in the audit log', async () => {
+  const database = await borrowForTest()
+  await openDataKeys(database.sql, { current: KEY })
+  const name = 'no_more_entries'
+  await database.sql`alter table audit_entries add constraint ${database.sql(name)} check (false) not valid`
+  onTestFinished(async () => {
+    await database.sql`alter table audit_entries drop constraint ${database.sql(name)}`
+  })
+  const refused = { code: 1, err: expect.stringContaining(name) }
+  expect(await runReseal(database)).toMatchObject(refused)
+  expect(await countSealKeys(database)).toBe(1)
+})
+
 it('a key that the database lost, in a restore or with its primary, is stored again by a process that knows it', async () => {
   const { sql } = await borrowForTest()
   const place = { column: 'refunds.receiver', row: 'R' } as const

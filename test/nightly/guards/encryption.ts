@@ -87,6 +87,12 @@ export const ENCRYPTION: readonly Guard[] = [
       control: 'is refused under a root key that the service was not started with',
     },
     {
+      text: '    await record(tx)\n',
+      mutation: '    void record\n',
+      claim: 'stores no fresh key without its entry in the audit log',
+      control: 'is refused under a root key that the service was not started with',
+    },
+    {
       text: 'openKey(one, roots).isCurrent)) throw',
       mutation: 'openKey(one, roots))) throw',
       claim: 'is refused under a root key that the service was not started with',
