@@ -2,11 +2,20 @@ import type { Config } from '../config/config.ts'
 import type { Database } from '../db/client.ts'
 import { EXPIRY_LOCK } from '../db/names.ts'
 import { isUnendedSql } from '../db/schema.ts'
+import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
+import { REQUEST_ID } from '../transactions/due.ts'
 
 /** Rows per statement, which locks only what it deletes. */
 const BATCH = 1_000
 
 const UNENDED = isUnendedSql('r')
+
+/** Whether a row of `table` is about a refund that has not ended, which has `value` in `column`. */
+const isOfOpenRefund = (table: string, column: string, value = `${table}.${column}`) => `(
+  select true from refunds as r where ${UNENDED}
+    and ${byExpressions(['r.merchant_code', `r.${column}`], [`${table}.merchant_code`, value])} limit 1) is true`
+
+const REFUND_ID = `case when ipn_events.request_id ~* '${REQUEST_ID.source}' then ipn_events.request_id::uuid end`
 
 /**
  * Tables that serve only as evidence and for debugging, with the columns that date a row. A row that is `kept` may
@@ -16,15 +25,15 @@ const TABLES = [
   {
     ...{ table: 'ipn_events', written: 'first_received_at', touched: 'last_received_at' },
     kept: `(kind = 'refund' and verdict = 'verified' and handled_at is null)
-      or exists (select from refunds r where r.merchant_code = ipn_events.merchant_code
-        and r.payment_id = ipn_events.payment_id and ${UNENDED})
-      or exists (select from external_refunds f where f.merchant_code = ipn_events.merchant_code
-        and f.payment_id = ipn_events.payment_id and not f.matched and f.outcome is null)`,
+      or ${isOfOpenRefund('ipn_events', 'payment_id')}
+      or ${isOfOpenRefund('ipn_events', 'transaction_id')}
+      or ${isOfOpenRefund('ipn_events', 'refund_id', REFUND_ID)}
+      or (select true from external_refunds as f where not f.matched and f.outcome is null
+        and ${byKey('f', ['merchant_code', 'payment_id'], 'ipn_events')} limit 1) is true`,
   },
   {
     ...{ table: 'gateway_calls', written: 'sent_at', touched: 'sent_at' },
-    kept: `exists (select from refunds r where r.merchant_code = gateway_calls.merchant_code
-        and r.transaction_id = gateway_calls.transaction_id and ${UNENDED})`,
+    kept: isOfOpenRefund('gateway_calls', 'transaction_id'),
   },
 ]
 

@@ -76,6 +76,28 @@ describe('a row older than RETENTION_DAYS', () => {
     expect(await count('ipn_events')).toBe(1)
   })
 
+  it('stays while it may decide a refund that has not ended: of its transaction, or with its request id', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await notifyOf(lab, payment.transactionId, { svc_CurrencyCode: 'VND' })
+    const unknown = { id: 'P-OTHER', transactionId: 'T-OTHER' }
+    await lab.notify(unknown, refundId.toUpperCase(), '30')
+    await notifyOf(lab, unknown.transactionId)
+    await lab.database.sql`update ipn_events set handled_at = now() where kind = 'refund'`
+    await age(401)
+    await removal()()
+    const left = await lab.database.sql`
+      select transaction_id as "transactionId", request_id as "requestId" from ipn_events order by id`
+    expect(left).toEqual([
+      { transactionId: payment.transactionId, requestId: null },
+      { transactionId: null, requestId: refundId.toUpperCase() },
+    ])
+    await lab.database
+      .sql`update refunds set status = 'failed', failure_source = 'service', due_at = null`
+    await removal()()
+    expect(await count('ipn_events')).toBe(0)
+  })
+
   it('is marked as deleted in the proof of a refund, whose causes stay', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')

@@ -1,5 +1,12 @@
 import { type Guard, guards } from './guard.ts'
 
+const STAYS_OPEN = {
+  test: 'test/api/maintenance/delete-expired.test.ts',
+  claim:
+    'a row older than RETENTION_DAYS stays while it may decide a refund that has not ended: of its transaction, or with its request id',
+  control: 'a row older than RETENTION_DAYS that was received again since stays',
+}
+
 export const CONFIGURATION: readonly Guard[] = [
   ...guards({ file: 'src/config/accounts.ts', test: 'test/unit/config/merchants-file.test.ts' }, [
     {
@@ -158,6 +165,18 @@ export const CONFIGURATION: readonly Guard[] = [
       'a row older than RETENTION_DAYS stays if it is a verified notification of a refund whose payment is not known yet',
     control: 'a row older than RETENTION_DAYS that was received again since stays',
   },
+  ...guards({ file: 'src/maintenance/delete-expired.ts' }, [
+    {
+      text: "isOfOpenRefund('ipn_events', 'transaction_id')",
+      mutation: "isOfOpenRefund('ipn_events', 'transaction_id', 'null')",
+      ...STAYS_OPEN,
+    },
+    {
+      text: "const REFUND_ID = `case when ipn_events.request_id ~* '",
+      mutation: "const REFUND_ID = `case when ipn_events.request_id !~* '",
+      ...STAYS_OPEN,
+    },
+  ]),
   {
     file: 'src/config/settings.ts',
     text: 'REFUND_RESEND_FOR_MS: wholeNumber(0, 2_592_000_000)',
