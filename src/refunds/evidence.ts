@@ -9,6 +9,8 @@ import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { DECIDED_CAUSE } from './external-view.ts'
 import type { RefundRecord } from './find.ts'
+import { RELEASED } from './lifecycle.ts'
+import { hasNotGrown } from './measure.ts'
 import type { WeighedNotification } from './types.ts'
 
 type RefundIdentity = Pick<RefundRecord['refund'], 'refundId' | 'paymentId' | 'amount'>
@@ -64,10 +66,11 @@ export async function readIndications(
 ): Promise<RefundIndication[]> {
   const notifications = await readNotifications(sql, refund)
   const growth = await readGrowth(sql, refund)
+  const isAnswered = await hasAnswerSince(sql, refund)
   return [
     ...attempts.map(describeAnswer),
     ...notifications.map((one) => describeNotification(one, refund)),
-    ...(growth ? [describeGrowth(growth, refund)] : []),
+    ...(growth ? [describeGrowth(growth, refund, isAnswered)] : []),
     ...transitions.filter(({ cause }) => DECIDED_CAUSE.test(cause)).map(describeDecision),
   ]
 }
@@ -79,7 +82,8 @@ function describeAnswer({ at, outcome, code, message }: Attempt): RefundIndicati
     return { ...answer, supports: 'succeeded', text: `code ${code}${explanation}` }
   if (outcome === 'rejected')
     return { ...answer, supports: 'failed', text: `code ${code}${explanation}` }
-  return { ...answer, supports: 'neither', text: `no answer${explanation}` }
+  const what = outcome === 'unavailable' ? 'not sent' : 'no answer'
+  return { ...answer, supports: 'neither', text: `${what}${explanation}` }
 }
 
 /** Notifications `e` of the request id of `k`, in SQL. */
@@ -135,6 +139,10 @@ type Growth = {
   unmatched: string
   /** `unmatched` without the growth that successes were inferred from. */
   unexplained: string
+  /** What the amount may lack already, because refunds of it came back (`measureReturning`). */
+  returning: string
+  /** The newest answer shows a lower amount, which does not count yet. */
+  isFalling: boolean
 }
 
 /** Reads the refunded amount of a payment, and how much of its growth no refund explains (decimal strings). */
@@ -159,16 +167,42 @@ export async function readGrowth(
           select coalesce(sum(f.amount), 0) from external_refunds f
           where f.merchant_code = p.merchant_code and f.payment_id = p.payment_id and f.matched
             and f.outcome is null
-        ) as unmatched
+        ) as unmatched, counted_refunded is not null as "isFalling", (
+          select coalesce(sum(r.amount), 0) from refunds r
+          where r.merchant_code = p.merchant_code and r.payment_id = p.payment_id and r.status = 'returned'
+            and case when r.return_sightings < ${RELEASED} then r.matched or r.in_first_sight
+              else r.return_seen_at is null end
+        ) as returning
       from payments p where merchant_code = ${merchantCode} and payment_id = ${paymentId}
     ) as g`
   return row
 }
 
+/**
+ * Whether an answer that lists the payment was asked for after the last attempt whose bytes may have left: after the
+ * answer on which that was sent and, because retention may have removed that one, after the time of the attempt.
+ */
+async function hasAnswerSince(
+  sql: Sql,
+  { merchantCode, paymentId, refundId, lastSentAt }: StoredRefund,
+): Promise<boolean> {
+  const rows = await sql`
+    select from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}
+      and as_of > greatest(${lastSentAt}::timestamptz, (
+        select max(c.sent_at) from refund_attempts a
+          join gateway_calls c on c.merchant_code = a.merchant_code and c.id = a.snapshot_call_id
+        where a.merchant_code = ${merchantCode} and a.refund_id = ${refundId}
+          and a.outcome is distinct from 'unavailable'))`
+  return rows.length > 0
+}
+
 function describeGrowth(
-  { asOf, refundedNow, refundedAtFirst, unmatched }: Growth,
-  { amount, matched, inFirstSight, attempts, refundedBefore }: StoredRefund,
+  growth: Growth,
+  refund: StoredRefund,
+  isAnswered: boolean,
 ): RefundIndication {
+  const { asOf, refundedNow, refundedAtFirst, unmatched } = growth
+  const { amount, matched, inFirstSight, attempts, refundedBefore } = refund
   const grown = new Big(refundedNow).minus(refundedBefore ?? refundedAtFirst)
   const one = { kind: 'growth' as const, at: toIso(asOf) }
   const text = `the refunded amount is ${refundedNow}, ${grown.toFixed()} more than before it was sent; no refund explains ${unmatched} of it`
@@ -179,7 +213,13 @@ function describeGrowth(
     const fits = new Big(unmatched).gte(amount)
     return { ...one, supports: fits ? 'succeeded' : 'neither', text }
   }
-  return { ...one, supports: attempts > 0 ? 'failed' : 'neither', text }
+  if (attempts > 0 && !isAnswered) {
+    const since = 'no answer about the payment has come since it was sent'
+    return { ...one, supports: 'neither', text: `${text}; ${since}` }
+  }
+  const isUnmoved =
+    !growth.isFalling && hasNotGrown(refund, { ...growth, unmatchedDelta: unmatched })
+  return { ...one, supports: attempts > 0 && isUnmoved ? 'failed' : 'neither', text }
 }
 
 function describeDecision({ at, to, cause }: Transition): RefundIndication {

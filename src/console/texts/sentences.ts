@@ -122,6 +122,7 @@ export const SENTENCES: readonly (readonly [en: string, vi: string])[] = [
   // The refunded amount.
   ['the refunded amount is {amount}, {grown} more than before it was sent', 'số tiền đã hoàn là {amount}, nhiều hơn {grown} so với trước khi gửi lệnh'],
   ['no refund explains {amount} of it', 'trong đó {amount} không thuộc lệnh hoàn tiền nào'],
+  ['no answer about the payment has come since it was sent', 'chưa có trả lời nào về khoản thanh toán từ khi gửi lệnh'],
   ['its amount is matched to this refund', 'phần này được khớp với lệnh hoàn tiền này'],
   ['the refunded amount was {before} when it was sent, and an answer shows {after}', 'khi gửi lệnh, số tiền đã hoàn là {before}, và một trả lời cho thấy {after}'],
   ['inferred: {growth:}', 'suy ra: {growth}'],

@@ -86,4 +86,61 @@ export const EVIDENCE: readonly Guard[] = [
     control:
       'a refund that a person failed is news again when growth that was there has been entered, and as much comes anew',
   },
+  ...guards(
+    {
+      file: 'src/refunds/evidence.ts',
+      test: 'test/plays/review/proof.test.ts',
+      control: 'the proof of a refund shows a refusal with the code and the message of the gateway',
+    },
+    [
+      {
+        text: 'if (attempts > 0 && !isAnswered) {',
+        mutation: 'if (attempts > 9 && !isAnswered) {',
+        claim:
+          'the refunded amount in the proof speaks against a success only once an answer has come since the refund was sent',
+      },
+      {
+        text: 'select max(c.sent_at) from refund_attempts',
+        mutation: 'select min(c.sent_at) from refund_attempts',
+        claim:
+          'the refunded amount in the proof speaks against a success only once an answer has come since it was sent again, whatever the clock says of the time',
+      },
+      {
+        text: 'as_of > greatest(${lastSentAt}::timestamptz, (',
+        mutation: "as_of > greatest(${lastSentAt}::timestamptz - interval '1 day', (",
+        claim:
+          'the refunded amount in the proof speaks against a success only once an answer has come since it was sent again, whatever the clock says of the time',
+      },
+      {
+        text: "and a.outcome is distinct from 'unavailable'))`",
+        mutation: "and a.outcome is distinct from 'none'))`",
+        claim:
+          'the refunded amount in the proof speaks against a success also where a later attempt wrote nothing, of which it says so',
+      },
+      {
+        text: "outcome === 'unavailable' ? 'not sent' :",
+        mutation: "outcome === 'sent' ? 'not sent' :",
+        claim:
+          'the refunded amount in the proof speaks against a success also where a later attempt wrote nothing, of which it says so',
+      },
+      {
+        text: 'then r.matched or r.in_first_sight',
+        mutation: 'then r.matched and r.in_first_sight',
+        claim:
+          'the refunded amount in the proof speaks against a success not while another refund that came back may hide its growth',
+      },
+      {
+        text: 'else r.return_seen_at is null end',
+        mutation: 'else r.return_seen_at is not null end',
+        claim:
+          'the refunded amount in the proof speaks against a success not while another refund that came back may hide its growth',
+      },
+      {
+        text: '!growth.isFalling && hasNotGrown(',
+        mutation: '(growth.isFalling || true) && hasNotGrown(',
+        claim:
+          'the refunded amount in the proof speaks against a success not by an answer whose lower amount does not count yet',
+      },
+    ],
+  ),
 ]

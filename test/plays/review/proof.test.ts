@@ -3,13 +3,16 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { readPage, withKey } from '../../support/api.ts'
 import { computeShownHmac } from '../../support/body-hmac.ts'
-import type { LabPayment } from '../../support/refund-lab.ts'
+import { done, usePerson } from '../../support/people.ts'
+import { type LabPayment, makeDue, RESEND_MS } from '../../support/refund-lab.ts'
 import { addKey } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
+import { passSending } from '../pass-sending.ts'
 
 const PAYMENTS = 'key-that-reads-payments-only-0123456789'
 
 const lab = useFreshLab()
+const operator = usePerson(lab)
 beforeAll(() => addKey(lab.database, PAYMENTS, ['payments:read']))
 
 const Calls = z.object({
@@ -110,6 +113,77 @@ describe('the proof of a refund', () => {
       expect(attempts).toMatchObject([{ bodyHmac: (await readCall(id)).hmac }])
       expect(transitions.filter(({ to }) => to === 'succeeded')).toHaveLength(1)
     }
+  })
+})
+
+describe('the refunded amount in the proof speaks against a success', () => {
+  const UNANSWERED = 'no answer about the payment has come since it was sent'
+
+  const readGrowth = async (refundId: string) => {
+    const { indications } = await lab.proof(refundId)
+    const growth = indications.find(({ kind }) => kind === 'growth')
+    return [growth?.supports, growth?.text.includes(UNANSWERED)]
+  }
+
+  it('only once an answer has come since the refund was sent', async () => {
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
+    expect(await readGrowth(refundId)).toEqual(['neither', true])
+    await lab.pass(payment)
+    expect(await readGrowth(refundId)).toEqual(['failed', false])
+  })
+
+  it('only once an answer has come since it was sent again, whatever the clock says of the time', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await lab.pass(payment)
+    await lab.age(refundId, RESEND_MS)
+    await lab.fault('acceptThenReset')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', attempts: 2 })
+    await lab.age(refundId, RESEND_MS)
+    expect(await readGrowth(refundId)).toEqual(['neither', true])
+    await lab.database.sql`delete from gateway_calls`
+    await lab.database.sql`update refunds set last_sent_at = now()`
+    expect(await readGrowth(refundId)).toEqual(['neither', true])
+    await lab.pass(payment)
+    expect(await readGrowth(refundId)).toEqual(['failed', false])
+  })
+
+  it('also where a later attempt wrote nothing, of which it says so', async () => {
+    const { payment, refundId } = await lab.openSent('reset')
+    await lab.pass(payment)
+    await lab.age(refundId, RESEND_MS)
+    const refuse = async () => ({ kind: 'unavailable', reason: 'ECONNREFUSED' }) as const
+    await makeDue(lab, payment)
+    await passSending(lab, payment, refuse)
+    const { attempts, indications } = await lab.proof(refundId)
+    expect(attempts.map(({ outcome }) => outcome)).toEqual(['unknown', 'unavailable'])
+    expect(await readGrowth(refundId)).toEqual(['failed', false])
+    const answers = indications.filter(({ kind }) => kind === 'answer')
+    expect(answers.map(({ text }) => text)).toEqual([
+      expect.stringMatching(/^no answer: /),
+      'not sent: ECONNREFUSED',
+    ])
+  })
+
+  it('not while another refund that came back may hide its growth', async () => {
+    const { payment, refundId: first } = await lab.openMatched()
+    await done(operator.decide(first, 'returned'))
+    await lab.fault('acceptThenReset')
+    const refundId = await lab.send(payment, '30')
+    await lab.pass(payment)
+    expect(await readGrowth(refundId)).toEqual(['neither', false])
+    await lab.database.sql`update refunds set return_sightings = 2 where refund_id = ${first}`
+    expect(await readGrowth(refundId)).toEqual(['neither', false])
+    await lab.database.sql`update refunds set return_seen_at = now() where refund_id = ${first}`
+    expect(await readGrowth(refundId)).toEqual(['failed', false])
+  })
+
+  it('not by an answer whose lower amount does not count yet', async () => {
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
+    await lab.passShowing(payment, '20')
+    expect(await readGrowth(refundId)).toEqual(['failed', false])
+    await lab.passShowing(payment, '10')
+    expect(await readGrowth(refundId)).toEqual(['neither', false])
   })
 })
 
