@@ -148,6 +148,7 @@ type Answered = { kind: DiscrepancyKind; ours?: string }
 
 type RefundKey = { merchantCode: string; refundId: string }
 
+const ATTEMPTS = byKey('a', ['merchant_code', 'refund_id'], 'k')
 const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 'k')
 const OF_TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'r')
 const BY_REQUEST = byExpressions(
@@ -157,9 +158,9 @@ const BY_REQUEST = byExpressions(
 
 /**
  * Reads a version of all by which a person decides: the transaction's, which every visible change of its refunds,
- * payments, holds and decisions raises; the refund's status and evidence; and the notifications that name it, handled
- * or not. The caller of a decision holds the transaction's row, which every change of these takes. Empty for an
- * unknown refund.
+ * payments, holds and decisions raises; the refund's status and evidence; what its attempts were answered, which may
+ * come late; and the notifications that name it, handled or not. The caller of a decision holds the transaction's row,
+ * which every change of these takes. Empty for an unknown refund.
  */
 export async function readShownVersion(
   tx: Tx,
@@ -168,6 +169,8 @@ export async function readShownVersion(
   const [row] = await tx<{ version: string }[]>`
     select jsonb_build_array(t.transaction_id, t.version, r.status, r.updated_at, r.failure_code, r.success_notified_at,
       r.return_sightings, r.return_seen_at, (
+        select json_agg(json_build_array(a.id, a.outcome, a.code) order by a.id) from (
+          select a.* from refund_attempts as a where ${tx.unsafe(ATTEMPTS)} offset 0) as a), (
         select json_agg(e.id order by e.id) from (
           select e.id from ipn_events as e
           where e.kind = 'refund' and ${tx.unsafe(BY_REQUEST)} offset 0) as e))::text as version

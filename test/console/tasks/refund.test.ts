@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { readShownVersion } from '../../../src/decisions/unit-of-work.ts'
 import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
+import { beginPass } from '../../support/begin-pass.ts'
 import { addVisitor, dropProof, submitBack, type Visitor } from '../../support/console.ts'
 import { type OpenPage, openAs, readHidden, sendForm } from '../../support/console-pages.ts'
 import { emptyTables } from '../../support/database.ts'
@@ -373,6 +374,23 @@ describe('the evidence beside the decision', () => {
     expect(text).toContain(`Request id ${id}`)
     expect(text).toContain(`payment ${payment.id}: was the refund of 30`)
     expect(html).toMatch(new RegExp(`<code data-copy[^>]*>${id}</code>`))
+  })
+
+  it('has to be the newest: a late answer to an attempt makes the page outdated', async () => {
+    const payment = await openIn(lab, 'VND')
+    const id = await lab.ask(payment, '30')
+    const held = await beginPass(lab, payment, 'REFUND')
+    await lab.pass(payment)
+    await lab.age(id, 3_600_000)
+    await lab.pass(payment)
+    expect(await status(id)).toBe('needs_review')
+    const page = await open(people.operator, id)
+    expect(page.text).toContain('no answer')
+    await held.finish()
+    const decision = { outcome: 'failed', reason: 'their support says no' }
+    const sent = await sendForm(lab, people.operator, page, `${pathOf(id)}/resolution`, decision)
+    expect(sent.text).toContain('this has changed since you opened it')
+    expect(await status(id)).toBe('needs_review')
   })
 
   it('has to be contradicted on purpose: the page shows it, and a box to confirm', async () => {

@@ -128,4 +128,14 @@ export const DECISIONS: readonly Guard[] = [
     claim: 'a decision against growth stays, also where one answer more shows less before',
     control: 'a restore that is repeated keeps the reason of before once',
   },
+  {
+    file: 'src/decisions/unit-of-work.ts',
+    text: 'json_build_array(a.id, a.outcome, a.code)',
+    mutation: 'json_build_array(a.id)',
+    test: 'test/console/tasks/refund.test.ts',
+    claim:
+      'the evidence beside the decision has to be the newest: a late answer to an attempt makes the page outdated',
+    control:
+      'the evidence beside the decision shows what speaks for each outcome, what to ask, and the request id to quote',
+  },
 ]
