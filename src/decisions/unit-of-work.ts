@@ -17,6 +17,7 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { lockOrder } from '../refunds/order-surplus.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
+import { listTransactionsOfPayment } from '../transactions/move-payments.ts'
 
 /** Locks a transaction until the commit. Lock it before its payments and refunds. */
 export async function lockTransaction(
@@ -129,15 +130,17 @@ type Decided = TransactionKey & { paymentId: string; refundId?: string }
 /** Resolves the discrepancies that a decision answers, and records one if it contradicts the evidence. */
 export async function recordResolution(
   tx: Tx,
-  { merchantCode, transactionId, paymentId, refundId }: Decided,
+  decided: Decided,
   { againstEvidence }: StoredResolution,
   { ours, answered }: { ours: string; answered: readonly Answered[] },
 ): Promise<RecordedDiscrepancy[]> {
+  const { merchantCode, transactionId, paymentId, refundId } = decided
   const key = { merchantCode, transactionId, refundId }
   const subject = refundId === undefined ? { ...key, paymentId } : key
+  const found = await listTransactionsOfPayment(tx, decided)
   await resolveDiscrepancies(
     tx,
-    answered.map((one) => ({ ...subject, ...one })),
+    found.flatMap((of) => answered.map((one) => ({ ...subject, ...of, ...one }))),
   )
   if (againstEvidence === null) return []
   const kind = 'decided_against_evidence'

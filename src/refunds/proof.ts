@@ -4,6 +4,7 @@ import type { Context } from '../context.ts'
 import { Time } from '../http/fields.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
+import { listTransactionsOfPayment } from '../transactions/move-payments.ts'
 import { Indication, readIndications } from './evidence.ts'
 import type { RefundRecord } from './find.ts'
 
@@ -102,10 +103,13 @@ export async function readProof(
 ): Promise<RefundProof> {
   const { sql } = ctx.db
   const attempts = await readAttempts(sql, refund)
-  const history = await readHistory(sql, refund)
+  const transactionIds = (await listTransactionsOfPayment(sql, refund)).map(
+    (of) => of.transactionId,
+  )
+  const history = await readHistory(sql, refund, transactionIds)
   const transitions = history.filter(({ field }) => field === 'status')
   const notifications = history.filter(({ field }) => field === 'notification')
-  const discrepancies = await readDiscrepancies(sql, refund)
+  const discrepancies = await readDiscrepancies(sql, refund, transactionIds)
   const indications = await readIndications(ctx, refund, attempts, transitions)
   return {
     requestId: refund.refundId,
@@ -167,7 +171,8 @@ type HistoryRow = Omit<z.infer<typeof ProofTransition>, 'notification' | 'snapsh
 
 async function readHistory(
   sql: Sql,
-  { merchantCode, transactionId, refundId }: StoredRefund,
+  { merchantCode, refundId }: StoredRefund,
+  transactionIds: readonly string[],
 ): Promise<HistoryRow[]> {
   return await sql<HistoryRow[]>`
     select h.field, h.call_id is not null as queried, h.ipn_event_id is not null as notified, h.at,
@@ -176,17 +181,18 @@ async function readHistory(
     from changes h
       left join gateway_calls c on c.merchant_code = h.merchant_code and c.id = h.call_id
       left join ipn_events e on e.merchant_code = h.merchant_code and e.id = h.ipn_event_id
-    where h.merchant_code = ${merchantCode} and h.transaction_id = ${transactionId}
+    where h.merchant_code = ${merchantCode} and h.transaction_id = any(${[...transactionIds]}::text[])
       and h.refund_id = ${refundId} and h.field in ('status', 'notification') order by h.id`
 }
 
 async function readDiscrepancies(
   sql: Sql,
-  { merchantCode, transactionId, refundId, paymentId }: StoredRefund,
+  { merchantCode, refundId, paymentId }: StoredRefund,
+  transactionIds: readonly string[],
 ): Promise<RefundProof['discrepancies']> {
   return await sql<RefundProof['discrepancies']>`
     select at, kind, ours, theirs from discrepancies
-    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
+    where merchant_code = ${merchantCode} and transaction_id = any(${[...transactionIds]}::text[])
       and (refund_id = ${refundId} or (refund_id is null and payment_id = ${paymentId}))
     order by id`
 }

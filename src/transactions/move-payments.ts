@@ -10,7 +10,7 @@ import {
 import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/store.ts'
 import { recordChanges } from '../events/record-events.ts'
 import { build } from '../platform/postgres/drizzle.ts'
-import type { Tx } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 export type PaymentElsewhere = { paymentId: string; transactionId: string }
 
@@ -86,6 +86,23 @@ export async function movePayments(
     moved.map((one) => describeLoss(key, one)),
   )
   return { moved, found }
+}
+
+/** Lists the transactions that a payment is or was in, the present one first. Each move is in the history of both. */
+export async function listTransactionsOfPayment(
+  sql: Sql | Tx,
+  { merchantCode, transactionId, paymentId }: TransactionKey & { paymentId: string },
+): Promise<TransactionKey[]> {
+  const ids = new Set([transactionId])
+  // A set also visits what is added to it meanwhile.
+  for (const id of ids) {
+    const moves = await sql<{ before: string }[]>`
+      select before from changes
+      where merchant_code = ${merchantCode} and transaction_id = ${id} and payment_id = ${paymentId}
+        and field = 'transactionId'`
+    for (const { before } of moves) ids.add(before)
+  }
+  return [...ids].map((id) => ({ merchantCode, transactionId: id }))
 }
 
 function describeLoss(

@@ -76,4 +76,40 @@ export const MOVED_PAYMENTS: readonly Guard[] = [
     control:
       'a payment that moves to another transaction during the request is not refunded without its lock',
   },
+  ...guards(
+    {
+      test: 'test/plays/review/proof.test.ts',
+      control: 'the proof of a refund shows a refusal with the code and the message of the gateway',
+    },
+    [
+      {
+        file: 'src/transactions/move-payments.ts',
+        text: 'for (const { before } of moves) ids.add(before)',
+        mutation: 'for (const { before } of moves) if (ids.size < 2) ids.add(before)',
+        claim:
+          'the proof of a refund whose payment has moved keeps its steps and discrepancies, and a decision resolves them',
+      },
+      {
+        file: 'src/refunds/proof.ts',
+        text: 'and h.transaction_id = any(${[...transactionIds]}',
+        mutation: 'and h.transaction_id = any(${transactionIds.slice(0, 1)}',
+        claim:
+          'the proof of a refund whose payment has moved keeps its steps and discrepancies, and a decision resolves them',
+      },
+      {
+        file: 'src/refunds/proof.ts',
+        text: 'and transaction_id = any(${[...transactionIds]}',
+        mutation: 'and transaction_id = any(${transactionIds.slice(0, 1)}',
+        claim:
+          'the proof of a refund whose payment has moved keeps its steps and discrepancies, and a decision resolves them',
+      },
+      {
+        file: 'src/decisions/unit-of-work.ts',
+        text: '    found.flatMap((of) =>',
+        mutation: '    found.slice(0, 1).flatMap((of) =>',
+        claim:
+          'the proof of a refund whose payment has moved keeps its steps and discrepancies, and a decision resolves them',
+      },
+    ],
+  ),
 ]

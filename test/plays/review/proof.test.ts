@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import { movePayments } from '../../../src/transactions/move-payments.ts'
 import { readPage, withKey } from '../../support/api.ts'
 import { computeShownHmac } from '../../support/body-hmac.ts'
-import { done, usePerson } from '../../support/people.ts'
-import { type LabPayment, makeDue, RESEND_MS } from '../../support/refund-lab.ts'
-import { addKey } from '../../support/service.ts'
+import { AGAINST, done, usePerson } from '../../support/people.ts'
+import { type LabPayment, makeDue, RESEND_MS, RESOLVE_MS } from '../../support/refund-lab.ts'
+import { addKey, MERCHANT } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 import { passSending } from '../pass-sending.ts'
 
@@ -185,6 +187,34 @@ describe('the refunded amount in the proof speaks against a success', () => {
     await lab.passShowing(payment, '10')
     expect(await readGrowth(refundId)).toEqual(['neither', false])
   })
+})
+
+/** Answers list the payment under the transaction of another one, and no longer under its own. */
+async function moveTo(payment: LabPayment): Promise<LabPayment> {
+  const { merchantCode } = MERCHANT
+  const { sql } = lab.database
+  const { transactionId } = await lab.open()
+  await sql`update payments set missing = true where payment_id = ${payment.id}`
+  const to = { merchantCode, transactionId }
+  await runInTransaction(sql, (tx) => movePayments(tx, to, [payment.id], [payment.transactionId]))
+  return { ...payment, transactionId }
+}
+
+it('the proof of a refund whose payment has moved keeps its steps and discrepancies, and a decision resolves them', async () => {
+  const { payment, refundId } = await lab.openSent()
+  await lab.age(refundId, RESOLVE_MS)
+  await lab.pass(payment)
+  const before = await lab.proof(refundId)
+  expect(before.transitions).toHaveLength(3)
+  expect(before.discrepancies).toMatchObject([{ kind: 'refund_without_end' }])
+  await moveTo(await moveTo(payment))
+  const after = await lab.proof(refundId)
+  expect(after.transitions).toEqual(before.transitions)
+  expect(after.discrepancies[0]).toEqual(before.discrepancies[0])
+  await done(operator.decide(refundId, 'failed', AGAINST))
+  const open = await lab.database.sql`
+    select from discrepancies where kind = 'refund_without_end' and resolved_at is null`
+  expect(open).toHaveLength(0)
 })
 
 it("a timeline shows a refund's steps in their order to a key with refunds:read, and to no other", async () => {
