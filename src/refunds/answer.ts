@@ -13,6 +13,7 @@ import {
   type RefundDraft,
   sendToReview,
 } from './lifecycle.ts'
+import { isInferredUnmatched } from './measure.ts'
 
 /**
  * Records the outcome of an attempt and applies it to its refund, once. The answer is evidence whoever holds the lease
@@ -214,8 +215,19 @@ function restoreAttempt(
 /** Applies the answer of the last attempt, unless more than its silence has been judged since. */
 function applyLast(draft: RefundDraft, sent: Answered, endedAt: string): void {
   const { status } = draft.now
-  if (status !== 'sending' && status !== 'unknown') return
+  if (status !== 'sending' && status !== 'unknown') {
+    doubtNeverSent(draft, sent)
+    return
+  }
   // It was set only because this answer was missing.
   draft.now = { ...draft.now, unanswered: sent.attempt.before.unanswered }
   applyOutcome(draft, sent, endedAt)
+}
+
+/** It turns out that nothing of it was ever sent: growth that was taken for it, or may be, is another refund's. */
+function doubtNeverSent(draft: RefundDraft, { attempt: { before }, call: { outcome } }: Answered) {
+  if (outcome.kind !== 'unavailable' || before.status !== 'pending') return
+  if (!isInferredUnmatched(draft.now) && draft.now.review !== 'no_evidence') return
+  const reason = `not sent: ${outcome.reason}; the increase that it was inferred from may belong to another refund`
+  sendToReview(draft, 'doubted', 'contradicted', { reason })
 }

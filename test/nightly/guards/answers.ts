@@ -33,4 +33,26 @@ export const ANSWERS: readonly Guard[] = [
     claim: 'an answer to REFUND with a message that is cut within a character is stored',
     control: 'an answer to REFUND {"svc_ResponseCode":0} leaves its amount reserved',
   },
+  ...guards(
+    {
+      file: 'src/refunds/answer.ts',
+      test: 'test/plays/evidence/answers.test.ts',
+      control: 'the answer to a refund without a byte written gives the refund back, also late',
+    },
+    [
+      {
+        text: "if (!isInferredUnmatched(draft.now) && draft.now.review !== 'no_evidence') return",
+        mutation:
+          "if (!isInferredUnmatched(draft.now) || draft.now.review !== 'no_evidence') return",
+        claim:
+          'the answer to a refund without a byte written, after its success was inferred, leaves it to a person',
+      },
+      {
+        text: "if (outcome.kind !== 'unavailable' || before.status !== 'pending') return",
+        mutation: "if (outcome.kind !== 'unavailable' || before.status === 'sending') return",
+        claim:
+          'the answer to a refund without a byte written of a repetition leaves what the first attempt may have done',
+      },
+    ],
+  ),
 ]

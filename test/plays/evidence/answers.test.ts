@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { LabPayment } from '../../support/refund-lab.ts'
+import { type LabPayment, makeDue, RESEND_MS } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useFreshLab } from '../../support/use-started.ts'
 import { passSending } from '../pass-sending.ts'
@@ -120,5 +120,42 @@ describe('the answer to a refund', () => {
       unanswered: false,
       firstSentAt: null,
     })
+  })
+
+  it.each([
+    ['its success was inferred', '30', 'succeeded', '40'],
+    ['a person has to decide for lack of evidence', '0', 'needs_review', '70'],
+  ] as const)(
+    'without a byte written, after %s, leaves it to a person',
+    async (_, shown, status, left) => {
+      const { payment, refundId } = await lab.openAsked()
+      await passSending(lab, payment, async () => {
+        await lab.pass(payment)
+        if (status === 'needs_review') {
+          await lab.database.sql`
+          update refunds set status = 'needs_review', review = 'no_evidence', due_at = null
+          where refund_id = ${refundId}`
+        }
+        await lab.passShowing(payment, shown)
+        await lab.expectRefund(refundId, status)
+        return { kind: 'unavailable', reason: 'ECONNREFUSED' }
+      })
+      await lab.expectRefund(refundId, 'needs_review', { review: 'contradicted', left })
+      await lab.passShowing(payment, '30')
+      await lab.expectRefund(refundId, 'needs_review', { review: 'contradicted', inferred: false })
+      expect(await lab.disagreements(payment, { onlyOpen: true })).toContain('unexplained_growth')
+    },
+  )
+
+  it('without a byte written of a repetition leaves what the first attempt may have done', async () => {
+    const { payment, refundId } = await lab.openSent('acceptThenReset')
+    await lab.age(refundId, RESEND_MS)
+    await makeDue(lab, payment)
+    await passSending(lab, payment, async () => {
+      await lab.pass(payment)
+      await lab.passSettled(payment, refundId)
+      return { kind: 'unavailable', reason: 'ECONNREFUSED' }
+    })
+    await lab.expectRefund(refundId, 'succeeded', { inferred: true })
   })
 })
