@@ -14,7 +14,7 @@ import {
   type RefundOutcome,
   UNSENT_DECISIONS,
 } from '../decisions/obstacles.ts'
-import { findMayRelease, readStanding } from '../decisions/second-person.ts'
+import { findMayEnd, findMayRelease, readStanding } from '../decisions/second-person.ts'
 import { readShownVersion } from '../decisions/unit-of-work.ts'
 import { listOfTransaction } from '../discrepancies/store.ts'
 import { findPayment } from '../payments/find-payments.ts'
@@ -52,6 +52,7 @@ export async function readRefundPage(
   const version = await readShownVersion(ctx.db.sql, key)
   const found = await findRefund(ctx, [merchantCode], refundId)
   const { refund } = found
+  const ofPayment = { merchantCode, paymentId: refund.paymentId, refundId: null }
   const isHeld = refund.hold !== null && can('ops')
   const held = { merchantCode, target: 'refund' as const, id: refundId }
   const [payment, proof, review, all, deciders, mayRelease] = await Promise.all([
@@ -64,6 +65,7 @@ export async function readRefundPage(
   ])
   const growth = await readGrowth(ctx.db.sql, refund)
   const standing = await readStanding(ctx.db.sql, refund, access)
+  const mayDecide = standing.asked ? 'free' : await findMayEnd(ctx.db.sql, access, ofPayment)
   const beside: Circumstances = {
     ...standing,
     notified: await isNotified(ctx.db.sql, refund),
@@ -71,7 +73,7 @@ export async function readRefundPage(
     forgotten: await isBeforeRestore(ctx.db.sql, refund),
   }
   return {
-    ...{ found, payment, version, proof, review, deciders, mayRelease, beside },
+    ...{ found, payment, version, proof, review, deciders, mayRelease, mayDecide, beside },
     receiver: standing.asked || can('refunds:approve') ? readReceiver(ctx, found) : undefined,
     view: showRefund(ctx.encryption, found),
     discrepancies: all.filter((one) => one.refundId === refundId && one.resolvedAt === null),
@@ -90,16 +92,20 @@ export type Offers = ReturnType<typeof findOffers>
 
 /** Finds what the person may do with the refund now. The domain checks each action again. */
 export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage) {
-  const { found, view, decidable, beside } = shown
+  const { found, view, decidable, beside, mayDecide } = shown
   const find = (decision: Decision) => findObstacle(decidable, decision, ctx.config, beside)
   const may = (decision: Decision) => can(DECISIONS[decision].scope)
   const isOffered = (decision: Decision) => may(decision) && find(decision) === undefined
-  const outcomes = OUTCOMES.filter(isOffered)
+  const possible = OUTCOMES.filter(isOffered)
+  const outcomes = mayDecide === 'another' ? [] : possible
   const isHeld = isCancellable(found.refund) && Boolean(view.hold ?? view.accountHold)
   const obstacles = [
     ...(find('approve')?.why === 'asked' ? [t('decisions.notNow.asked')] : []),
     ...UNSENT_DECISIONS.flatMap((decision) => (may(decision) ? explain(find(decision)) : [])),
     ...(may('succeeded') ? explainOutcomes(find, outcomes) : []),
+    ...(possible.length > 0 && mayDecide !== 'free'
+      ? [t(`discrepancyPage.ownRefund.${mayDecide}`)]
+      : []),
     ...(isHeld ? [t('decisions.notNow.hold')] : []),
   ]
   const isAny = UNSENT_DECISIONS.some(isOffered) || outcomes.length > 0 || obstacles.length > 0

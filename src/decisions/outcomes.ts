@@ -24,6 +24,7 @@ import {
   type RefundOutcome,
 } from './obstacles.ts'
 import { refuseAgainstEvidence, refuseOutcome } from './refusals.ts'
+import { describeSelfDecided, type OwnRequest } from './second-person.ts'
 import { describeResolution, recordResolution } from './unit-of-work.ts'
 
 export type LockedRefund = {
@@ -32,6 +33,8 @@ export type LockedRefund = {
   locked: LockedRefunds
   access: Access
   beside: Circumstances
+  /** Other refunds of the payment, which whoever decides requested and this may hold back (`requireAnother`). */
+  own: readonly OwnRequest[]
 }
 
 export type OutcomeDecision = {
@@ -50,7 +53,7 @@ export async function decideOutcome(
   of: LockedRefund,
   request: OutcomeDecision,
 ): Promise<RecordedDiscrepancy[]> {
-  const { draft, access, beside } = of
+  const { draft, access, beside, own } = of
   const outcome = request.decision
   const contrary = findContraryEvidence(draft.now, outcome, describeFacts(of))
   if (contrary.length > 0 && !request.againstEvidence) {
@@ -65,7 +68,7 @@ export async function decideOutcome(
     resolvedAt: draft.now.lockedAt,
     selfDecided: beside.asked || isAgain,
   }
-  const by = describeDecider(access, beside.asked, isAgain)
+  const by = `${describeDecider(access, beside.asked, isAgain)}${describeSelfDecided(access, own)}`
   await applyOutcome(tx, of, outcome, decided, by)
   return await recordResolution(tx, draft.now, resolution, {
     ours: `decided as ${outcome} by ${resolution.by}`,

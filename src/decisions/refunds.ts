@@ -22,7 +22,7 @@ import { saveDraft } from '../refunds/save.ts'
 import { DECISIONS, findObstacle } from './obstacles.ts'
 import { decideOutcome, type LockedRefund, type OutcomeDecision } from './outcomes.ts'
 import { refuseAsker, refuseDecision, refuseOutcome } from './refusals.ts'
-import { readStanding } from './second-person.ts'
+import { readStanding, requireAnother } from './second-person.ts'
 import { decide, readPayment, requireShownVersion } from './unit-of-work.ts'
 
 type DecisionContext = Pick<Context, 'config' | 'encryption' | 'log' | 'metrics' | 'now' | 'db'>
@@ -81,14 +81,19 @@ export async function decideRefund(
         if (isOutcome(request)) requireUnchanged(draft, refund)
         const obstacle = findObstacle(draft.now, decision, ctx.config, beside)
         if (obstacle) throw refuseDecision(obstacle, draft.now, decision, growth)
+        const deed = `decide about refund ${refundId}`
+        const heldBack = { merchantCode, paymentId: refund.paymentId, refundId: null }
+        const held = isOutcome(request) ? await requireAnother(tx, access, heldBack, deed) : []
+        const own = held.filter((one) => one.refundId !== refundId)
+        const refundIds = [refundId, ...own.map((one) => one.refundId)]
         const before = await readPayment(tx, key, refund.paymentId)
-        const found = await apply(ctx, tx, { draft, payment, locked, access, beside }, request)
+        const found = await apply(ctx, tx, { draft, payment, locked, access, beside, own }, request)
         await saveDraft(tx, ctx.config, draft)
         return {
           ...{ value: undefined, changed: [key], log },
           buildEvents: async () => [
             ...(await buildFreedEvents(tx, key, refund.paymentId, before)),
-            ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds: [refundId] })),
+            ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds })),
             ...buildDiscrepancyEvents(found),
           ],
           afterCommit: () => logDiscrepancies(ctx, found),

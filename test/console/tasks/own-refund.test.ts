@@ -31,6 +31,34 @@ async function request(payment: LabPayment): Promise<string> {
   return (await expectTaken(await ask(asked, payment.id, { amount: '10' }))).id
 }
 
+describe('another refund that holds back one’s own', () => {
+  async function make() {
+    const { payment, refundId } = await lab.openInferred()
+    await request(payment)
+    return `/console/refunds/${merchantCode}/${refundId}`
+  }
+
+  it('offers no decision, says why, and refuses a forged one', async () => {
+    const path = await make()
+    const page = await openAs(lab, asker, path)
+    expect(page.text).toContain(TEXTS['discrepancyPage.ownRefund.another'][0])
+    expect(readHidden(page.html, `${path}/resolution`)).toBeUndefined()
+    const hidden = readHidden((await openAs(lab, other, path)).html, `${path}/resolution`)
+    const decided = { ...hidden, outcome: 'succeeded', reason: 'x' }
+    const forged = await submitBack(lab, asker, `${path}/resolution`, decided)
+    expect(forged.status).toBe(200)
+    expect(await forged.text()).toContain(TEXTS['decisions.refused.same_person'][0])
+  })
+
+  it('is offered to the only one who may decide, with a warning', async () => {
+    const path = await make()
+    await leaveAlone(asker)
+    const page = await openAs(lab, asker, path)
+    expect(page.text).toContain(TEXTS['discrepancyPage.ownRefund.self'][0])
+    expect(readHidden(page.html, `${path}/resolution`)).toBeDefined()
+  })
+})
+
 describe('a discrepancy that holds back a refund of one’s own', () => {
   async function make() {
     const payment = await lab.open()

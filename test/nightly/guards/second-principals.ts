@@ -199,4 +199,46 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'a success that is notified of a cancelled refund, with another amount, reserves the refund again',
     control: 'a restore that is repeated keeps the reason of before once',
   },
+  ...guards(
+    {
+      file: 'src/decisions/refunds.ts',
+      test: 'test/plays/approval/holds-back.test.ts',
+      control:
+        'whoever asked for a refund does not end what holds it back: another refund of its payment is decided by them once their own has ended',
+    },
+    [
+      {
+        text: 'isOutcome(request) ? await requireAnother(',
+        mutation: "isOutcome(request) && refundId === '' ? await requireAnother(",
+        claim:
+          'whoever asked for a refund does not end what holds it back: another refund of its payment is not decided as succeeded by them',
+      },
+      {
+        text: 'refundIds = [refundId, ...own.map(',
+        mutation: 'refundIds = [refundId, ...own.slice(0, 0).map(',
+        claim:
+          'whoever asked for a refund does not end what holds it back: another refund of its payment is decided by them, and marked, when nobody else may decide',
+      },
+    ],
+  ),
+  {
+    file: 'src/decisions/outcomes.ts',
+    text: '${describeSelfDecided(access, own)}`',
+    mutation: '${describeSelfDecided(access, own.slice(0, 0))}`',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: another refund of its payment is decided by them, and marked, when nobody else may decide',
+    control:
+      'whoever asked for a refund does not end what holds it back: another refund of its payment is decided by them once their own has ended',
+  },
+  {
+    file: 'src/console/refund-subject.ts',
+    text: "mayDecide === 'another' ? [] : possible",
+    mutation: "mayDecide === 'self' ? [] : possible",
+    test: 'test/console/tasks/own-refund.test.ts',
+    claim:
+      'another refund that holds back one’s own offers no decision, says why, and refuses a forged one',
+    control:
+      'a discrepancy that holds back a refund of one’s own offers no decision, says why, and refuses a forged one',
+  },
 ]

@@ -158,6 +158,43 @@ describe('whoever asked for a refund does not end what holds it back: an externa
   })
 })
 
+describe('whoever asked for a refund does not end what holds it back: another refund of its payment', () => {
+  /** A refund of 60 out of 100 that waits, because growth that another one of 30 was inferred from may be its own. */
+  async function makeInferred() {
+    const { payment, refundId } = await lab.openInferred()
+    await lab.passShowing(payment, '30')
+    const id = await asker.ask(payment, '30')
+    await lab.pass(payment)
+    expect(await lab.status(id)).toBe('pending')
+    return { payment, refundId, id }
+  }
+
+  it.each(['succeeded', 'failed', 'returned'])('is not decided as %s by them', async (outcome) => {
+    const { payment, refundId, id } = await makeInferred()
+    const same = await asker.decide(refundId, outcome, AGAINST)
+    await expectSame(same, `decide about refund ${refundId}`)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+    await done(other.decide(refundId, outcome, AGAINST))
+    expect([await readMarked(id), await readMarked(refundId)]).toEqual([false, false])
+  })
+
+  it('is decided by them, and marked, when nobody else may decide', async () => {
+    const { payment, refundId, id } = await makeInferred()
+    await whileAlone(lab, asker, () => done(asker.decide(refundId, 'succeeded')))
+    await expectMarked(id, payment)
+    expect(await readMarked(refundId)).toBe(false)
+  })
+
+  it('is decided by them once their own has ended', async () => {
+    const { refundId, id } = await makeInferred()
+    await lab.database.sql`
+      update refunds set status = 'failed', due_at = null, failure_source = 'merchant',
+        failure_reason = 'cancelled', failure_message = 'x' where refund_id = ${id}`
+    await done(asker.decide(refundId, 'succeeded'))
+  })
+})
+
 const TWICE = [{ amount: '100' }, { amount: '100' }]
 
 const pick = ({ payments }: PaidOrder, place = 0): LabPayment =>
