@@ -145,7 +145,7 @@ function measureOrder(paid: readonly OrderRow[]) {
 
 /**
  * Locks the rows in the order of the keys, as every commit of several does, and writes them. What changed since it was
- * read stays due: its own check follows.
+ * read is due again, also if that commit had no reason to check the order.
  */
 async function writeRows(tx: Tx, rows: readonly CheckedRow[]): Promise<void> {
   if (rows.length === 0) return
@@ -155,7 +155,7 @@ async function writeRows(tx: Tx, rows: readonly CheckedRow[]): Promise<void> {
       where ${tx.unsafe(byTransaction('t'))} limit 1 ${tx.unsafe(forUpdate)}) as t`
   await find('for update')
   await tx`
-    update transactions as t set order_check_due = t.order_check_due and t.version <> s.version,
+    update transactions as t set order_check_due = t.version <> s.version,
       same_order = s.same_order, version = t.version + s.is_changed::int,
       updated_at = case when s.is_changed then clock.at else t.updated_at end
     from (${find('')}) as s, ${tx.unsafe(CLOCK)}

@@ -294,13 +294,17 @@ describe('a check of an order', () => {
     expect((await readFlags(first, second, third)).map((ids) => ids.length)).toEqual([2, 2, 2])
   })
 
-  it('leaves due what changes while it waits', async () => {
-    const [first] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
-    await setDue(first.transactionId)
+  it('checks again what changes while it waits, so that no flag is stale', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    await lab.database.sql`update transactions set same_order = '{}'`
+    await lab.database.sql`delete from discrepancies`
+    await setDue(second.transactionId)
     await whileUncommitted(
       lab.database,
+      // As a commit does that finds no other transaction of the order, and so no reason to check it.
       (held) => held`
-        update transactions set version = version + 1 where transaction_id = ${first.transactionId}`,
+        update transactions set state = 'refunded', version = version + 1
+        where transaction_id = ${first.transactionId}`,
       async (commit) => {
         const check = checkOrders(lab.service.ctx)
         await waitUntilBlocked(lab.database)
@@ -309,6 +313,7 @@ describe('a check of an order', () => {
       },
     )
     expect(await checkOrders(lab.service.ctx)).toBe(1)
+    expect(await readFlags(first, second)).toEqual([[], []])
     expect(await checkOrders(lab.service.ctx)).toBe(0)
   })
 

@@ -46,9 +46,10 @@ export const FEED: readonly Guard[] = [
         claim: 'a check of an order locks and writes only what changes, however many are paid',
       },
       {
-        text: 't.order_check_due and t.version <> s.version',
-        mutation: 't.order_check_due and t.version < s.version',
-        claim: 'a check of an order leaves due what changes while it waits',
+        text: 'order_check_due = t.version <> s.version',
+        mutation: 'order_check_due = t.order_check_due and t.version <> s.version',
+        claim:
+          'a check of an order checks again what changes while it waits, so that no flag is stale',
       },
       {
         text: 'select pg_advisory_xact_lock(${ORDER_LOCK},',
