@@ -29,9 +29,9 @@ const SERVER = `(
 
 /**
  * The condition for sending refunds and events: sending has not been stopped, and this is still the server on record.
- * After a takeover that was trusted, it is false for 15 s: every process compares every 5 s, and one of them may have
- * seen a commit that the process which trusted it did not know of. A process that is cut off cannot be told from one that
- * is gone, so nobody waits for longer; it ends the trust when it compares.
+ * After a takeover that was trusted, it is false for 15 s: every worker compares every 5 s, and one of them may have
+ * seen a commit that the process which trusted it did not know of. A worker that is cut off cannot be told from one that
+ * is gone, so nobody waits for longer; it ends the trust when it compares, unless it missed two takeovers.
  * The statements that record an attempt or publish events contain it, so that no failover can come in between;
  * webhook delivery checks it before each round. In a Citus statement that writes, it must be in a subselect, which
  * runs on the node that has the tables.
@@ -91,8 +91,9 @@ function explainLoss(row: Row, sighting: Sighting): string | undefined {
     if (timeline === server.timeline || (before.trustedSeenAt ?? seenAt) >= seenAt) return undefined
     return `it lacks what a process had seen committed (timeline ${server.timeline}, before ${timeline})`
   }
-  const { seenAt } = sighting
-  const hasAll = seenAt === undefined ? before.isRecent : before.seenAt >= seenAt
+  const { seenAt, timeline = before.timeline } = sighting
+  const had = timeline === before.timeline ? before.seenAt : (before.trustedSeenAt ?? before.seenAt)
+  const hasAll = seenAt === undefined ? before.isRecent : had >= seenAt
   if (before.hasStandby && hasAll) return undefined
   return `it continues from an earlier moment, or took over without a synchronous standby (timeline ${server.timeline}, before ${before.timeline})`
 }
@@ -208,11 +209,11 @@ async function storeServer(tx: Tx, { server }: Row): Promise<void> {
 
 /** Stops sending. If it is stopped already, the stop counts anew, so that nobody confirms what came after they looked. */
 export async function stopSending(tx: Tx, because: string): Promise<Stop> {
-  const [stop] = await tx<Stop[]>`
+  await tx`
     update installation as i set stopped_at = clock.at, trusted_at = null, trusted_seen_at = null,
-      stopped_because = concat_ws(', and then ', stopped_because, ${because}::text)
-    from (select clock_timestamp() as at) as clock
-    returning to_json(stopped_at) as since, stopped_because as because`
+      stopped_because = coalesce(stopped_because || ', and then ', '') || ${because}::text
+    from (select clock_timestamp() as at) as clock`
+  const stop = (await readRow(tx))?.stop
   if (!stop) throw new Error('the row of the installation is missing')
   return stop
 }
@@ -220,7 +221,7 @@ export async function stopSending(tx: Tx, because: string): Promise<Stop> {
 /** Ends this stop. @throws DomainError `unavailable` if commits may have been lost again since, which nobody looked at */
 export async function resumeSending(tx: Tx, { since }: Stop): Promise<void> {
   await tx`
-    update installation set stopped_at = null, stopped_because = null where stopped_at = ${since}::timestamptz`
+    update installation set stopped_at = null, stopped_because = null where stopped_at = ${since}::text::timestamptz`
   const { count } = await tx`select from installation where stopped_at is not null`
   if (count > 0) throw new DomainError('unavailable', LOST_AGAIN)
 }
@@ -238,9 +239,11 @@ export async function raiseEpoch(tx: Tx): Promise<number> {
     select max(requested_at)::text as newest from refunds as r where ${tx.unsafe(isUnendedSql('r'))}`
   const [row] = await tx<{ epoch: number }[]>`
     update installation as i set
-      epoch = greatest(i.epoch + 1, extract(epoch from clock.at)::bigint - ${EPOCHS_FROM_S}),
+      epoch = greatest(i.epoch + 1, clock.epoch),
       restored_at = greatest(clock.at, ${open?.newest ?? null}::timestamptz + interval '1 microsecond')
-    from (select clock_timestamp() as at) as clock
+    from (
+      select clock_timestamp() as at, extract(epoch from clock_timestamp())::bigint - ${EPOCHS_FROM_S} as epoch
+    ) as clock
     returning i.epoch`
   if (!row) throw new Error('the row of the installation is missing')
   // The sequence is not rolled back with a transaction, and may be ahead of this clock.

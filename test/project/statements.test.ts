@@ -18,6 +18,11 @@ const REFUSED = {
     `\\bset\\b${REST}\\b(case|coalesce\\()${REST}${CLOCK}${REST}(\\bend\\b|\\))`,
     'g',
   ),
+  'a function of a column, which depends on settings, inside an update': new RegExp(
+    `\\bset\\b${REST}\\b(concat_ws\\(|to_json\\(|extract\\(epoch from \\w+\\.)`,
+    'g',
+  ),
+  'json inside returning': /\breturning\b[^`)]*\bto_json\(/g,
   'a place beside an insert':
     /`[^`]*(\binsert into\b[^`]*\bctid\b|\bctid\b[^`]*\binsert into\b)[^`]*`/g,
   'a column of times and an interval inside an update': new RegExp(

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { readActor } from '../../../src/cli/database.ts'
 import {
   compareServer,
   MAY_SEND_SQL,
@@ -9,7 +10,8 @@ import {
 import { PUBLISHING_LOCK } from '../../../src/db/names.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
 import { reconcileUnqueried } from '../../../src/maintenance/rechecks.ts'
-import { createServerWatch } from '../../../src/maintenance/restore.ts'
+import { confirmNothingLost, createServerWatch } from '../../../src/maintenance/restore.ts'
+import { openSession } from '../../../src/platform/postgres/pool.ts'
 import { createDeliveryRound } from '../../../src/webhooks/deliver.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
@@ -332,6 +334,13 @@ describe('a standby that was trusted', () => {
     },
   )
 
+  it('is not trusted by a process that missed a takeover, if the one before lacked what it saw', async () => {
+    const seen = await takeOver(10)
+    expect(await compareServer(sql())).toBeUndefined()
+    await pretend({ timeline: 0, standby: true })
+    expect(await compareServer(sql(), { ...seen(), timeline: -1 })).toBeDefined()
+  })
+
   it('gets nothing to send until the others have had the time to compare it, whatever the clock does then', async () => {
     await takeOver(0)
     expect(await compareServer(sql())).toBeUndefined()
@@ -404,6 +413,18 @@ describe('a second loss', () => {
     expect(second?.since).not.toBe(first?.since)
     expect(await compareServer(sql())).toEqual(second)
     expect((await restored('--nothing-lost')).out).toContain(second?.because)
+  })
+
+  it('is told from the first to the microsecond, also by a session that reads times as dates', async () => {
+    await stop()
+    const session = openSession(lab.database.url, 'test')
+    try {
+      const { log } = lab.service.ctx
+      expect(await confirmNothingLost(session.sql, log, readActor())).toBeDefined()
+    } finally {
+      await session.close()
+    }
+    expect(await compareServer(sql())).toBeUndefined()
   })
 
   it('during a confirmation is not confirmed with the first', async () => {

@@ -51,8 +51,8 @@ export const RESTORES: readonly Guard[] = [
       control: IS_SAME,
     },
     {
-      text: ': before.seenAt >= seenAt',
-      mutation: ': before.isRecent || before.seenAt >= seenAt',
+      text: ': had >= seenAt',
+      mutation: ': before.isRecent || had >= seenAt',
       claim:
         'a process that goes on believes a standby that was left behind a moment before, however long the promotion took',
       control: IS_SAME,
@@ -85,8 +85,9 @@ export const RESTORES: readonly Guard[] = [
   ]),
   ...guards({ file: 'src/db/installation.ts', test: TEST, control: IS_SAME }, [
     {
-      text: 'extract(epoch from clock.at)::bigint - ${EPOCHS_FROM_S})',
-      mutation: 'extract(epoch from clock.at)::bigint - 2 * ${EPOCHS_FROM_S}::bigint)',
+      text: 'extract(epoch from clock_timestamp())::bigint - ${EPOCHS_FROM_S} as epoch',
+      mutation:
+        'extract(epoch from clock_timestamp())::bigint - 2 * ${EPOCHS_FROM_S}::bigint as epoch',
       claim:
         'restored repeats no event id, cursor or ETag of a restore that the restored backup does not know',
     },
@@ -138,7 +139,7 @@ export const RESTORES: readonly Guard[] = [
       claim: BESIDE,
     },
     {
-      text: "concat_ws(', and then ', stopped_because, ${because}::text)",
+      text: "coalesce(stopped_because || ', and then ', '') || ${because}::text",
       mutation: '${because}::text',
       claim: BESIDE,
     },
@@ -148,8 +149,19 @@ export const RESTORES: readonly Guard[] = [
       claim: MEANWHILE,
     },
     {
-      text: 'where stopped_at = ${since}::timestamptz',
-      mutation: 'where stopped_at >= ${since}::timestamptz',
+      text: '${since}::text::timestamptz',
+      mutation: '${since}::timestamptz',
+      claim:
+        'a second loss is told from the first to the microsecond, also by a session that reads times as dates',
+    },
+    {
+      text: 'timeline === before.timeline ? before.seenAt :',
+      mutation: 'timeline !== undefined ? before.seenAt :',
+      claim: `${TRUSTED} is not trusted by a process that missed a takeover, if the one before lacked what it saw`,
+    },
+    {
+      text: 'where stopped_at = ${since}::text::timestamptz',
+      mutation: 'where stopped_at >= ${since}::text::timestamptz',
       claim: MEANWHILE,
     },
   ]),
