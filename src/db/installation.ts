@@ -246,9 +246,11 @@ export async function raiseEpoch(tx: Tx): Promise<number> {
     ) as clock
     returning i.epoch`
   if (!row) throw new Error('the row of the installation is missing')
-  // The sequence is not rolled back with a transaction, and may be ahead of this clock.
+  // The sequence is not rolled back with a transaction, and may be ahead of this clock. The database does not know how
+  // many positions were given out after what it still has, so as many as a second has are left out.
   const [{ start } = { start: 0 }] = await tx<{ start: number }[]>`
-    select setval(s.name, greatest(${row.epoch * POSITIONS_PER_S}::bigint, nextval(s.name))) as start
+    select setval(s.name,
+      greatest(${row.epoch * POSITIONS_PER_S}::bigint, nextval(s.name) + ${POSITIONS_PER_S})) as start
     from (select pg_get_serial_sequence('events', 'id') as name) as s`
   await tx`
     insert into event_removals (removed_up_to) values (${start})

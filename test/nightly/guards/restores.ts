@@ -76,8 +76,8 @@ export const RESTORES: readonly Guard[] = [
       control: 'restored says when nothing was stopped, and refuses what it does not know',
     },
     {
-      text: 'select setval(s.name, greatest(${row.epoch * POSITIONS_PER_S}::bigint, nextval(s.name))) as start',
-      mutation: 'select greatest(${row.epoch * POSITIONS_PER_S}::bigint, nextval(s.name)) as start',
+      text: 'select setval(s.name,',
+      mutation: 'select (',
       claim:
         'restored holds what was not sent for a person, asks the gateway about what is open, and raises the epoch',
       control: 'restored says when nothing was stopped, and refuses what it does not know',
@@ -92,8 +92,8 @@ export const RESTORES: readonly Guard[] = [
         'restored repeats no event id, cursor or ETag of a restore that the restored backup does not know',
     },
     {
-      text: ', nextval(s.name))) as start',
-      mutation: ', 0)) as start',
+      text: 'nextval(s.name) + ${POSITIONS_PER_S})) as start',
+      mutation: '0)) as start',
       claim:
         'restored continues behind every event, however far ahead the clock of the one before was',
     },
