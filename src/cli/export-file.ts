@@ -1,7 +1,5 @@
 import * as fs from 'node:fs'
-import { hostname } from 'node:os'
 import { z } from 'zod'
-import { isAlive } from '../platform/postgres/embedded-cluster.ts'
 import { RefusedError, UsageError } from './command.ts'
 
 /** How far an export has come: of which export, the next page, and how much is written before it. */
@@ -14,32 +12,7 @@ const Place = z.object({
 type Place = z.infer<typeof Place>
 
 /**
- * Keeps other runs away from a file, by `FILE.lock`, until this one releases it or has died.
- * @throws RefusedError while another run writes it, or may do so on another host
- */
-export function lockExportFile(file: string): () => void {
-  const lock = `${file}.lock`
-  const own = `${process.pid} on ${hostname()}`
-  const take = () => {
-    if (fs.existsSync(lock)) {
-      const left = fs.readFileSync(lock, 'utf8')
-      const [pid, host] = left.split(' on ')
-      if (left !== own && (host !== hostname() || isAlive(Number(pid)))) return left
-      fs.rmSync(lock)
-    }
-    fs.writeFileSync(lock, own, { flag: 'wx' })
-    return own
-  }
-  const holder = attempt(file, take, UsageError)
-  if (holder !== own) {
-    const what = `${file} is being written by process ${holder}`
-    throw new RefusedError(`${what}: wait until it ends, or delete ${lock} if it has ended`)
-  }
-  return () => fs.rmSync(lock, { force: true })
-}
-
-/**
- * Opens a locked file for an export, or resumes one that was cut off: until it is complete, its place is kept in
+ * Opens a file for an export, or resumes one that was cut off: until it is complete, its place is kept in
  * `FILE.cursor`. What follows the place in the file is cut away first, so that no row is there twice.
  * @param of names the export, so that another one does not resume the file
  * @throws UsageError if the file is another one, or cannot be opened

@@ -21,7 +21,7 @@ import {
   readerOf,
   whileSought,
 } from './database.ts'
-import { lockExportFile, openExportFile } from './export-file.ts'
+import { openExportFile } from './export-file.ts'
 import { showProgress } from './print.ts'
 import { Merchant } from './values.ts'
 
@@ -75,14 +75,8 @@ const exportOf = <Filters extends z.ZodRawShape>(source: Source<Filters>) =>
         const read: Read = (cursor) => whileSought(encryption, () => readPage(cursor))
         const filter = { ...typed, format: undefined, output: undefined }
         const of = JSON.stringify({ list: name, format, filter })
-        const written = { ...source, format, read }
-        if (output === undefined) return await writeRows(cli, written, undefined)
-        const release = lockExportFile(output)
-        try {
-          await writeRows(cli, written, openExportFile(output, of))
-        } finally {
-          release()
-        }
+        const file = output === undefined ? undefined : openExportFile(output, of)
+        await writeRows(cli, { ...source, format, read }, file)
       })
       return undefined
     },

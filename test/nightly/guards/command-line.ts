@@ -106,17 +106,6 @@ export const COMMAND_LINE: readonly Guard[] = [
       mutation: "if (saved && saved.of === '') {",
       claim: 'to a file refuses to go on with another filter',
     },
-    {
-      text: 'isAlive(Number(pid)))',
-      mutation: 'isAlive(Number(pid) + 1e9)))',
-      claim:
-        'to a file is refused while another process writes to it, and goes on where that one has died',
-    },
-    {
-      text: '(host !== hostname() ||',
-      mutation: "(host === '' ||",
-      claim: 'to a file is refused while a process of another host, which may live, has its lock',
-    },
   ]),
   ...guards({ file: 'src/cli/export.ts', test: EXPORT, control: WRONG_PLACE }, [
     {

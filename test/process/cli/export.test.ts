@@ -8,7 +8,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { hostname, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import {
@@ -22,12 +22,12 @@ import {
   onTestFinished,
 } from 'vitest'
 import { z } from 'zod'
-import { lockExportFile, openExportFile } from '../../../src/cli/export-file.ts'
+import { openExportFile } from '../../../src/cli/export-file.ts'
 import { raiseEpoch } from '../../../src/db/installation.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
 import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../../support/api.ts'
 import { ask, expectTaken, RECEIVER } from '../../support/ask.ts'
-import { runCli, spawnCli } from '../../support/cli.ts'
+import { runCli } from '../../support/cli.ts'
 import { fillRows } from '../../support/fill.ts'
 import type { Rig } from '../../support/service.ts'
 import { MERCHANT } from '../../support/service.ts'
@@ -205,33 +205,6 @@ describe('to a file', () => {
     const second = openExportFile(file, 'it')
     expect(second).toMatchObject({ cursor: 'c1', bytes: 3, rows: 1 })
     expect(readFileSync(file, 'utf8')).toBe('ä\n')
-  })
-
-  it('is refused while another process writes to it, and goes on where that one has died', async () => {
-    const file = join(folder, 'both.csv')
-    const args = ['export', 'transactions', '--output', file]
-    const of = JSON.stringify({ list: 'transactions', format: 'csv', filter: {} })
-    const release = lockExportFile(file)
-    openExportFile(file, of)
-    const second = await spawnCli(args, environment())
-    const refused = `both\\.csv is being written by process ${process.pid} on .*both\\.csv\\.lock`
-    expect(second).toMatchObject({ code: 1, err: expect.stringMatching(refused) })
-    expect(readFileSync(file, 'utf8')).toBe('')
-    release()
-    const dead = spawn('true')
-    await once(dead, 'close')
-    writeFileSync(`${file}.lock`, `${dead.pid} on ${hostname()}`)
-    expect(await runCli(args, environment())).toMatchObject({ code: 0 })
-    expect(readFileSync(file, 'utf8')).toBe(await readApiCsv('transactions'))
-    expect(existsSync(`${file}.lock`)).toBe(false)
-  })
-
-  it('is refused while a process of another host, which may live, has its lock', async () => {
-    const file = join(folder, 'far.csv')
-    writeFileSync(`${file}.lock`, '1 on elsewhere')
-    const refused = await run('payments', '--output', file)
-    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('far.csv.lock') })
-    expect(existsSync(file)).toBe(false)
   })
 
   it('ends as a failure where the disk takes no more, and goes on once it does', async () => {
