@@ -65,7 +65,9 @@ export async function readRefundPage(
   ])
   const growth = await readGrowth(ctx.db.sql, refund)
   const standing = await readStanding(ctx.db.sql, refund, access)
-  const mayDecide = standing.asked ? 'free' : await findMayEnd(ctx.db.sql, access, ofPayment)
+  const mayDecide = standing.asked
+    ? 'free'
+    : await findMayEnd(ctx.db.sql, access, ofPayment, refundId)
   const beside: Circumstances = {
     ...standing,
     notified: await isNotified(ctx.db.sql, refund),

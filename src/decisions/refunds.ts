@@ -83,7 +83,9 @@ export async function decideRefund(
         if (obstacle) throw refuseDecision(obstacle, draft.now, decision, growth)
         const deed = `decide about refund ${refundId}`
         const heldBack = { merchantCode, paymentId: refund.paymentId, refundId: null }
-        const held = isOutcome(request) ? await requireAnother(tx, access, heldBack, deed) : []
+        const held = isOutcome(request)
+          ? await requireAnother(tx, access, heldBack, deed, refundId)
+          : []
         const own = held.filter((one) => one.refundId !== refundId)
         const refundIds = [refundId, ...own.map((one) => one.refundId)]
         const before = await readPayment(tx, key, refund.paymentId)

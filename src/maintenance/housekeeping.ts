@@ -103,14 +103,9 @@ export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): 
   const latest = sql`now() + ${LONGEST_AHEAD_MS} * interval '1 millisecond'`
   await sql`update merchant_accounts set paid_until = now() where paid_until > ${latest}`
   await sql`update webhook_endpoints set due_at = now() where due_at > ${latest}`
-  const now = await readClock(sql)
-  const seenAhead = await sql`
-    select from (
-      select seen_at from processes union all select seen_at from installation) as seen
-    where seen_at > ${now}::timestamptz + interval '1 second' limit 1`
-  const hasGoneBack = seenAhead.length > 0
+  const { now, hasGoneBack, wasSentAhead } = await readClock(sql)
   const transactions = hasGoneBack ? await shortenLeases(ctx, now) : 0
-  const refunds = await forbidResends(ctx, now, hasGoneBack)
+  const refunds = hasGoneBack || wasSentAhead ? await forbidResends(ctx, now, hasGoneBack) : 0
   if (refunds > 0) ctx.log.warn({ refunds }, RESENDS_FORBIDDEN)
   if (!hasGoneBack) return
   // `seen_at` comes last: if this process stops before, another one repeats it all.
@@ -122,14 +117,26 @@ export async function followClock(ctx: Pick<Context, 'db' | 'config' | 'log'>): 
   )
 }
 
+type Clock = { now: string; hasGoneBack: boolean; wasSentAhead: boolean }
+
 /**
- * Reads the clock that dates what is written. On Citus that is the coordinator's, and `now()` in a query of tables is
- * the worker's.
+ * Reads the clock that dates what is written, and whether processes were seen, or refunds first sent, later than now. On
+ * Citus it is the coordinator's, and `now()` in a query of tables is the worker's. What is compared with the clock is
+ * read before it: what is dated in between would seem to be ahead.
  */
-async function readClock(sql: Sql): Promise<string> {
-  const [row] = await sql<{ now: string }[]>`select clock_timestamp()::text as now`
+async function readClock(sql: Sql): Promise<Clock> {
+  const [newest] = await sql<{ seen: string | null; sent: string | null }[]>`
+    select (
+        select max(seen_at) from (
+          select seen_at from processes union all select seen_at from installation) as p)::text as seen, (
+        select max(first_sent_at) from refunds where status in ('sending', 'unknown'))::text as sent`
+  const [row] = await sql<Clock[]>`
+    select now::text, coalesce(${newest?.seen ?? null}::timestamptz > latest, false) as "hasGoneBack",
+      coalesce(${newest?.sent ?? null}::timestamptz > latest, false) as "wasSentAhead"
+    from (
+      select now, now + interval '1 second' as latest from (select clock_timestamp() as now) as c) as clock`
   if (!row) throw new Error('the database has not told its time')
-  return row.now
+  return row
 }
 
 /**

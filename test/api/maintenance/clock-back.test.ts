@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { writeSeen } from '../../../src/db/processes.ts'
 import { followClock } from '../../../src/maintenance/housekeeping.ts'
@@ -6,6 +7,7 @@ import { releaseUnseen } from '../../../src/maintenance/processes.ts'
 import { claimDue, leaseMs } from '../../../src/sync/claim-due.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { serve } from '../../support/gateway.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { changeLifecycle } from '../../support/service.ts'
 import { keepLog, makeTransaction, notifyOf, readItem, syncAgain } from '../../support/sync.ts'
 import { clearRig, useRig } from '../../support/use-started.ts'
@@ -38,6 +40,27 @@ async function claimAs(ctx: typeof rig.service.ctx, transactionId: string): Prom
   const what = `${transactionId} is claimed`
   await waitUntil(async () => (await claimDue(ctx, 1)).length === 1, { what })
 }
+
+it('a database that answers late is not one whose clock went back', async () => {
+  const { ctx } = rig.service
+  const kept = keepLog()
+  await startOther()
+  await whileUncommitted(
+    rig.database,
+    async (held) => {
+      await held`lock table processes in access exclusive mode`
+      await held`update processes set seen_at = clock_timestamp() + interval '3 s'`
+    },
+    async (commit) => {
+      const followed = followClock({ ...ctx, log: kept.log })
+      await waitUntilBlocked(rig.database)
+      await pause(3_000)
+      await commit()
+      await followed
+    },
+  )
+  expect(kept.text()).toBe('[]')
+})
 
 describe("once the database's clock went back by an hour", () => {
   it('a transaction that is notified is due within the gap of a burst', async () => {

@@ -69,7 +69,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
           'whoever asked for a refund does not end what holds it back: a hold on the merchant that they set again themselves is still that of somebody else',
       },
       {
-        text: 'if (await mayAnotherDecide(tx, access, own)) {',
+        text: 'if (await mayAnotherDecide(tx, access, own, decided)) {',
         mutation: "if ((await mayAnotherDecide(tx, access, own)) && deed === '') {",
         claim:
           'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by another principal',
@@ -208,8 +208,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     },
     [
       {
-        text: 'isOutcome(request) ? await requireAnother(',
-        mutation: "isOutcome(request) && refundId === '' ? await requireAnother(",
+        text: 'const held = isOutcome(request)\n',
+        mutation: "const held = isOutcome(request) && refundId === ''\n",
         claim:
           'whoever asked for a refund does not end what holds it back: another refund of its payment is not decided as succeeded by them',
       },
@@ -221,6 +221,16 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       },
     ],
   ),
+  {
+    file: 'src/decisions/second-person.ts',
+    text: 'and not exists (\n        select from refunds as d',
+    mutation: 'and exists (\n        select from refunds as d',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: another refund of its payment is decided by them, and marked, when the only other one who may decide asked for it',
+    control:
+      'whoever asked for a refund does not end what holds it back: another refund of its payment is decided by them once their own has ended',
+  },
   {
     file: 'src/decisions/outcomes.ts',
     text: '${describeSelfDecided(access, own)}`',

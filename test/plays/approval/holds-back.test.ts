@@ -186,6 +186,18 @@ describe('whoever asked for a refund does not end what holds it back: another re
     expect(await readMarked(refundId)).toBe(false)
   })
 
+  it('is decided by them, and marked, when the only other one who may decide asked for it', async () => {
+    const { payment, refundId, id } = await makeInferred()
+    const { sql } = lab.database
+    await sql`
+      update refunds set requested_principal = (select principal from actors where id = ${other.id})
+      where refund_id = ${refundId}`
+    await sql`update actors set ended_at = now() where id <> all(${[asker.id, other.id]})`
+    const decided = asker.decide(refundId, 'succeeded')
+    await done(decided.finally(() => sql`update actors set ended_at = null`))
+    await expectMarked(id, payment)
+  })
+
   it('is decided by them once their own has ended', async () => {
     const { refundId, id } = await makeInferred()
     await lab.database.sql`
