@@ -58,13 +58,9 @@ function defineForm(path: string, read: typeof readPayment): Mount {
         explain: () => undefined,
         async run(asked) {
           const { ctx, c, of, fields } = asked
-          const checked = openCheck(ctx, of, fields.check)
-          if (fields.check === undefined) c.set('isDryRun', true)
-          else if (!checked) {
-            const { alert, to } = await findEnd(ctx, of, fields.check)
-            if (to !== undefined) return { to, notice: 'refundRepeated' }
-            throw refuse({}, alert)
-          }
+          const { check: token } = fields
+          if (token === undefined) c.set('isDryRun', true)
+          const checked = token === undefined ? undefined : await openToConfirm(ctx, of, token)
           try {
             return checked ? await confirm(asked, checked) : await check(asked)
           } catch (error) {
@@ -94,16 +90,35 @@ const keyOf = ({ form }: Checked) => `console-${form}`
 const refundIn = (subject: RefundSubject, refundId: string) =>
   storyPath(subject, nameAnchor('refund', refundId))
 
-type End = { alert: string; to?: string }
+/**
+ * Also opens a check that is too old if its form has made a refund: that is repeated, or the check is told that it is
+ * of another refund.
+ * @throws InvalidFieldsError if it cannot be used any more
+ */
+async function openToConfirm(
+  ctx: ConsoleContext,
+  subject: RefundSubject,
+  token: string,
+): Promise<Checked> {
+  const checked = openCheck(ctx, subject, token)
+  if (checked) return checked
+  const { alert, used } = await findEnd(ctx, subject, token)
+  if (used) return used
+  throw refuse({}, alert)
+}
 
-/** Says what became of a check that cannot be used any more, and where the refund is that it has made. */
+/** `to` is the refund that the form of the check has made, maybe with another check of it. */
+type End = { alert: string; to?: string; used?: Checked }
+
+/** Says what became of a check that cannot be used any more. */
 async function findEnd(ctx: ConsoleContext, subject: RefundSubject, token: string): Promise<End> {
   const { target, merchantCode } = subject
   const checked = open(ctx, ownerOf(subject), token, Checked, Number.POSITIVE_INFINITY)
   if (!checked) return { alert: t('refundForm.alerts.unknown') }
   const { replay } = await findTarget(ctx.db.sql, [merchantCode], target, keyOf(checked))
   if (replay === null) return { alert: t('refundForm.alerts.expired') }
-  return { alert: t('notice.refundRepeated'), to: refundIn(subject, replay.refundId) }
+  const to = refundIn(subject, replay.refundId)
+  return { alert: t('refundForm.alerts.used'), to, used: checked }
 }
 
 function FormBody(props: {

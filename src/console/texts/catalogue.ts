@@ -599,6 +599,7 @@ export const TEXTS = {
   'refundForm.alerts.notNow': ['This payment cannot be refunded at the moment. Open its story to see why.', 'Hiện không thể hoàn khoản thanh toán này. Hãy mở trang giao dịch để xem vì sao.'],
   'refundForm.alerts.tooManyOpen': ['Too many refunds of this payment have not ended. Nothing was refunded. Wait until one of them has.', 'Khoản này có quá nhiều lệnh hoàn tiền chưa kết thúc. Chưa có gì được hoàn. Hãy đợi một lệnh kết thúc.'],
   'refundForm.alerts.keyReused': ['This form was already used for another refund. Nothing more was refunded. Look at that refund before you go on.', 'Biểu mẫu này đã được dùng cho một lệnh hoàn tiền khác. Không có gì được hoàn thêm. Hãy xem lệnh đó trước khi tiếp tục.'],
+  'refundForm.alerts.used': ['This form was already used for a refund. Look at that refund before you go on.', 'Biểu mẫu này đã được dùng cho một lệnh hoàn tiền. Hãy xem lệnh đó trước khi tiếp tục.'],
   'refundForm.alerts.openRefund': ['Open that refund', 'Mở lệnh hoàn tiền đó'],
   'reasons.list': ['Reasons of {merchantCode}', 'Lý do của {merchantCode}'],
   'reasons.intro': ['People choose one of these when they refund a payment. A refund keeps the text it was requested with.', 'Người dùng chọn một trong các lý do này khi hoàn tiền. Lệnh hoàn tiền giữ nội dung lúc được yêu cầu.'],

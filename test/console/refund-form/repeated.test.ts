@@ -115,7 +115,7 @@ describe('the same form, confirmed again', () => {
     const again = await sendForm(agent, preview)
     const opened = await agent.read(`${refundPathOf(paid)}?check=${preview.fields.check}`)
     late.mockRestore()
-    expect(readText(opened)).toContain('This refund was already requested')
+    expect(readText(opened)).toContain('This form was already used for a refund.')
     expect(readText(opened)).not.toContain('Nothing was refunded.')
     expect(opened).toContain(`#refund-${first.refundId}"`)
     expect(readConfirmed(again)).toEqual({ ...first, notice: 'refundRepeated' })
@@ -138,6 +138,28 @@ describe('the same form, confirmed again', () => {
     expect(next.fields).toMatchObject({ ...PART, amount: '50' })
     expect(next.fields.form).not.toBe(form.fields.form)
     expect(await listRefunds()).toHaveLength(1)
+  })
+
+  it('with another preview after more than an hour names the refund that it was used for, and makes none', async () => {
+    const paid = await seedPaid(rig.database)
+    const form = await openRefundForm(agent, refundPathOf(paid))
+    const small = await previewForm(agent, form, PART)
+    const large = await previewForm(agent, form, { ...PART, amount: '50' })
+    const { refundId } = readConfirmed(await sendForm(agent, small))
+    const late = vi.spyOn(rig.service.ctx, 'now').mockReturnValue(new Date(Date.now() + 3_601_000))
+    const response = await sendForm(agent, large)
+    const opened = await agent.read(`${refundPathOf(paid)}?check=${large.fields.check}`)
+    late.mockRestore()
+    expect(response.status).toBe(200)
+    const html = await response.text()
+    expect(readText(html)).toContain('This form was already used for another refund.')
+    expect(readText(opened)).toContain('This form was already used for a refund.')
+    for (const page of [html, opened]) {
+      expect(page).toContain(`#refund-${refundId}"`)
+      expect(readText(page)).not.toContain('This refund was already requested')
+    }
+    expect(findForm(html, 'Preview').fields).toMatchObject({ ...PART, amount: '50' })
+    expect(await listRefunds()).toMatchObject([{ id: refundId }])
   })
 
   it('whose answer was lost with the database is filled in again, and makes one refund', async () => {

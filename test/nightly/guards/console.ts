@@ -66,9 +66,23 @@ export const CONSOLE: readonly Guard[] = [
     { file: 'src/console/refund-form.tsx', test: 'test/console/refund-form/repeated.test.ts' },
     [
       {
-        text: "            if (to !== undefined) return { to, notice: 'refundRepeated' }\n",
-        mutation: "            if (to === '') return { to, notice: 'refundRepeated' }\n",
+        text: 'if (used) return used',
+        mutation: "if (used && token === '') return used",
         claim: 'the same form, confirmed again after more than an hour leads to its refund',
+        control: 'a check of somebody or something else is too old after an hour',
+      },
+      {
+        text: 'if (used) return used',
+        mutation: "if (used) throw refuse({}, t('notice.refundRepeated'))",
+        claim:
+          'the same form, confirmed again with another preview after more than an hour names the refund that it was used for, and makes none',
+        control: 'a check of somebody or something else is too old after an hour',
+      },
+      {
+        text: "alert: t('refundForm.alerts.used')",
+        mutation: "alert: t('notice.refundRepeated')",
+        claim:
+          'the same form, confirmed again with another preview after more than an hour names the refund that it was used for, and makes none',
         control: 'a check of somebody or something else is too old after an hour',
       },
       {
