@@ -182,14 +182,17 @@ export const personPage = definePage({
       load: (ctx, c) => findPathPerson(ctx.db.sql, c, true),
       async run({ ctx, c, access, of: { id: personId } }) {
         const keys = await changePerson(ctx, c, { personId }, async (tx) => {
-          const ended = (await endPerson(tx, personId, access)) ?? []
+          const endedNow = await endPerson(tx, personId, access)
+          const ended = endedNow ?? []
           for (const { id: objectId, merchantCode } of ended) {
             const write = { operation: nameOperation(c), merchantCode, objectId }
             await recordEntry(tx, ctx.log, access, write)
           }
           await endEndpoints(tx, [personId, ...ended.map(({ id }) => id)])
-          return ended
+          return endedNow
         })
+        // The request that ended the access has told how many keys ended with it.
+        if (!keys) return { to: PATH, notice: 'personEndedBefore' }
         return { to: PATH, notice: 'personEnded', count: keys.length }
       },
     },

@@ -945,6 +945,7 @@ export const TEXTS = {
   'notice.sessionEnded': ['The session is ended.', 'Phiên đã kết thúc.'],
   'notice.personAdded': ['The person is added. Make a sign-in link, and pass it on.', 'Đã thêm người dùng. Hãy tạo liên kết đăng nhập và chuyển cho họ.'],
   'notice.personEnded': ['The access is ended. API keys that ended with it: {count}.', 'Quyền truy cập đã chấm dứt. Số khóa API chấm dứt theo: {count}.'],
+  'notice.personEndedBefore': ['The access is ended.', 'Quyền truy cập đã chấm dứt.'],
   'notice.signedOut': ['You are signed out.', 'Bạn đã đăng xuất.'],
   'notice.asked': ['The gateway is being asked. What it answers appears on this page.', 'Đang hỏi cổng. Trả lời sẽ hiện trên trang này.'],
   'notice.held': ['The hold is set. Nothing that is held is sent.', 'Đã đặt tạm giữ. Những gì bị tạm giữ không được gửi.'],

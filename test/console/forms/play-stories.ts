@@ -235,7 +235,9 @@ const ROWS: readonly Row[] = [
   {
     ...{ name: 'the end of an access', role: 'admin' },
     make: async (lab) => on(await makePerson(lab), '/end'),
-    ...{ button: 'people.end.title', said: 'notice.personEnded', late: ['notice.personEnded', 2] },
+    // The notice of the first one begins with the same words.
+    ...{ button: 'people.end.title', said: 'notice.personEndedBefore' },
+    late: ['notice.personEndedBefore', 2],
   },
   {
     ...{ name: 'the reasons of an account', role: 'admin' },

@@ -167,21 +167,31 @@ it('an admin ends a session of a person, only under that person', async () => {
   expect((await visitAs(rig, person, '/console/account')).status).toBe(303)
 })
 
-it.each(['a session', 'the access of a person'])(
-  'a double click that ends %s is told what the first one did',
-  async (what) => {
-    const admin = await addAdmin()
-    const { personId } = await addVisitor(rig.database, { roles: ['agent'] })
-    const [session] = await rig.database.sql<{ id: string }[]>`
-      select id from sessions where person_id = ${personId}`
-    const action = what === 'a session' ? `sessions/${session?.id}/end` : 'end'
-    const click = () => submitAs(rig, admin, `${PATH}/${personId}/${action}`)
-    const [first, second] = [await click(), await click()]
-    expect([first.status, second.status]).toEqual([303, 303])
-    const [one, two] = [first, second].map(({ headers }) => dropProof(headers.get('location')))
-    expect(two).toBe(one)
-  },
-)
+it.each([
+  ['a session', ['The session is ended.', 'The session is ended.']],
+  [
+    'the access of a person',
+    ['The access is ended. API keys that ended with it: 1.', 'The access is ended.'],
+  ],
+])('a double click that ends %s is told what the first one did', async (what, said) => {
+  const admin = await addAdmin()
+  const { personId, name } = await addVisitor(rig.database, { roles: ['agent'] })
+  await addPrincipal(rig.database, { person: name })
+  const [session] = await rig.database.sql<{ id: string }[]>`
+    select id from sessions where person_id = ${personId}`
+  const action = what === 'a session' ? `sessions/${session?.id}/end` : 'end'
+  const click = () => submitAs(rig, admin, `${PATH}/${personId}/${action}`)
+  const clicks = [await click(), await click()]
+  expect(clicks.map(({ status }) => status)).toEqual([303, 303])
+  const to = clicks.map(({ headers }) => headers.get('location') ?? '')
+  const [one, two] = to.map((path) => dropProof(path)?.split('?')[0])
+  expect(two).toBe(one)
+  const pages = to.map(async (path) => await (await visitAs(rig, admin, path)).text())
+  const notices = (await Promise.all(pages)).map((page) =>
+    /The (session|access) is ended\.[^<]*/.exec(page)?.[0].trim(),
+  )
+  expect(notices).toEqual(said)
+})
 
 describe('an admin of one account', () => {
   it('sees and manages only people who have no other', async () => {

@@ -39,7 +39,7 @@ export const PEOPLE: readonly Guard[] = [
       mutation: '  if (count < 0) return undefined\n',
       claim:
         'an admin of every account ends with a person the keys for these accounts, and learns how many',
-      control: 'a double click that ends the access of a person is told what the first one did',
+      control: 'an ended person is out at once, and stays in the list',
     },
   ]),
   ...guards({ file: 'src/console/people.tsx', test: 'test/console/people/people.test.ts' }, [
@@ -55,6 +55,12 @@ export const PEOPLE: readonly Guard[] = [
       mutation: '[personId, ...ended.slice(ended.length).map(({ id }) => id)]',
       claim:
         'an admin of every account ends with a person the keys for these accounts, and learns how many',
+      control: 'an ended person is out at once, and stays in the list',
+    },
+    {
+      text: "if (!keys) return { to: PATH, notice: 'personEndedBefore' }",
+      mutation: "if (!keys) return { to: PATH, notice: 'personEnded' }",
+      claim: 'a double click that ends the access of a person is told what the first one did',
       control: 'an ended person is out at once, and stays in the list',
     },
   ]),
