@@ -41,17 +41,19 @@ type Retention = { db: Pick<Database, 'sql'>; config: Pick<Config, 'RETENTION_DA
 
 /**
  * Creates a pass that deletes events, notifications and calls older than `RETENTION_DAYS`: a batch of each table per
- * round, oldest first, each in its own commit. A round continues by primary key where the last one stopped, and
- * starts over after a younger row.
+ * round, oldest first, each in its own commit. A round continues by primary key where the last one stopped. A table
+ * with no more old rows starts over only once every table has none: what is kept would go round for ever otherwise.
  * @returns the pass, which goes on as long as it finds old rows
  */
 export function createDeleteExpired({ db, config }: Retention): () => Promise<number> {
   const { sql } = db
   const doneUpTo = new Map<string, number>()
+  const ended = new Set<string>()
   return async () => {
     let seen = await deleteEvents({ db, config })
     const limit = sql`now() - ${config.RETENTION_DAYS} * interval '1 day'`
     for (const { table, written, touched, kept } of TABLES) {
+      if (ended.has(table)) continue
       const [batch] = await sql<{ old: number; upTo: number | null }[]>`
         with batch as materialized (
           select id, ${sql(written)} < ${limit} as old from ${sql(table)}
@@ -66,8 +68,10 @@ export function createDeleteExpired({ db, config }: Retention): () => Promise<nu
         )
         select count(*) as old, max(id) as "upTo" from batch where old`
       doneUpTo.set(table, batch?.upTo ?? 0)
-      seen += batch?.old ?? 0
+      if (batch?.old) seen += batch.old
+      else ended.add(table)
     }
+    if (seen === 0) ended.clear()
     return seen
   }
 }

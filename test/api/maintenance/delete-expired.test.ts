@@ -209,6 +209,22 @@ describe('the pass', () => {
     expect(await count('ipn_events')).toBe(0)
   })
 
+  it('ends although its second table failed once, with rows that are kept in both', async () => {
+    const { sql } = lab.database
+    const payment = await lab.open()
+    await lab.send(payment, '30')
+    await notifyOf(lab, payment.transactionId, { svc_CurrencyCode: 'VND' })
+    await age(401)
+    const kept = [await count('ipn_events'), await count('gateway_calls')]
+    const remove = removal()
+    await sql`alter table gateway_calls rename to gateway_calls_away`
+    await expect(remove()).rejects.toThrow('gateway_calls')
+    await sql`alter table gateway_calls_away rename to gateway_calls`
+    const seen = [await remove(), await remove(), await remove(), await remove()]
+    expect(seen).toContain(0)
+    expect([await count('ipn_events'), await count('gateway_calls')]).toEqual(kept)
+  })
+
   it('is run by a worker', async () => {
     await seed(1_500, 31)
     await seed(10, 29)

@@ -165,6 +165,27 @@ export const CONFIGURATION: readonly Guard[] = [
       'a row older than RETENTION_DAYS stays if it is a verified notification of a refund whose payment is not known yet',
     control: 'a row older than RETENTION_DAYS that was received again since stays',
   },
+  ...guards(
+    {
+      file: 'src/maintenance/delete-expired.ts',
+      test: 'test/api/maintenance/delete-expired.test.ts',
+    },
+    [
+      {
+        text: 'if (ended.has(table)) continue',
+        mutation: "if (ended.has('')) continue",
+        claim:
+          'the pass ends although its second table failed once, with rows that are kept in both',
+        control: 'the pass in two processes at once deletes every row',
+      },
+      {
+        text: 'if (seen === 0) ended.clear()',
+        mutation: 'if (seen < 0) ended.clear()',
+        claim: 'the pass waits for no lock: a locked row is skipped, and deleted later',
+        control: 'the pass in two processes at once deletes every row',
+      },
+    ],
+  ),
   ...guards({ file: 'src/maintenance/delete-expired.ts' }, [
     {
       text: "isOfOpenRefund('ipn_events', 'transaction_id')",
