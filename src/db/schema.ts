@@ -556,6 +556,10 @@ export const refunds = define('refunds', {
   index('refunds_waiting')
     .on(t.merchantCode, t.status, sql`coalesce(${t.lastSentAt}, ${t.requestedAt})`, t.refundId)
     .where(sql`${t.status} in ('awaiting_approval', 'needs_review', 'accepted', 'unknown')`),
+  index('refunds_returned_once')
+    .on(t.merchantCode, t.resolvedAt, t.refundId)
+    .concurrently()
+    .where(sql`${t.status} = 'returned' and ${t.returnSightings} < 2`),
   index('refunds_of_day').on(t.capKeyId, t.capDay).where(sql`${t.capKeyId} is not null`),
   index('refunds_forget').on(t.eraseReceiverAt).where(sql`${t.receiver} is not null`),
   ...checks({

@@ -210,16 +210,22 @@ async function listReturnedOnce(
   sql: ListingContext['db']['sql'],
   merchants: readonly string[],
 ): Promise<WaitingRefund[]> {
+  const rows = sql.unsafe(String(MAX_RETURNED))
+  // A generic plan uses the index of those that are not released only if the query repeats its predicate.
+  const released = sql.unsafe(String(RELEASED))
   return await sql<WaitingRefund[]>`
     select ${sql.unsafe(ROW)}, ${sql.unsafe(ORDER_COLUMNS)}, r.resolved_at::text as "waitingSince", null as assignee
     from (
-      select * from refunds as r
-      where r.status not in ('succeeded', 'failed') and r.status = 'returned' and r.return_sightings < ${RELEASED}
-        and r.merchant_code = any(${[...merchants]})
-      order by r.resolved_at, r.refund_id limit ${MAX_RETURNED}
+      select r.* from json_array_elements_text(${JSON.stringify(merchants)}::json) as account
+      cross join lateral (
+        select * from refunds as r
+        where r.merchant_code = account and r.status = 'returned' and r.return_sightings < ${released}
+        order by r.resolved_at, r.refund_id limit ${rows}
+      ) as r
+      order by r.resolved_at, r.refund_id, r.merchant_code limit ${rows}
     ) as r left join lateral (
       select * from transactions as t where ${sql.unsafe(OF_TRANSACTION)} limit 1) as t on true
-    order by r.resolved_at, r.refund_id`
+    order by r.resolved_at, r.refund_id, r.merchant_code`
 }
 
 export function isRequestedBy(

@@ -35,8 +35,8 @@ export const CONSOLE: readonly Guard[] = [
   ]),
   {
     file: 'src/refunds/find.ts',
-    text: "and r.status = 'returned' and r.return_sightings < ${RELEASED}",
-    mutation: "and r.status = 'returned' and r.return_sightings <= ${RELEASED}",
+    text: "and r.status = 'returned' and r.return_sightings < ${released}",
+    mutation: "and r.status = 'returned' and r.return_sightings <= ${released}",
     test: 'test/console/tasks/refund.test.ts',
     claim:
       'what a person decided before as returned offers that person only []: another one can decide the rest',
