@@ -52,7 +52,10 @@ export async function readRefundPage(
   const version = await readShownVersion(ctx.db.sql, key)
   const found = await findRefund(ctx, [merchantCode], refundId)
   const { refund } = found
-  const ofPayment = { merchantCode, paymentId: refund.paymentId, refundId: null }
+  const ofPayment = {
+    ...{ merchantCode, paymentId: refund.paymentId, refundId: null },
+    decided: refundId,
+  }
   const isHeld = refund.hold !== null && can('ops')
   const held = { merchantCode, target: 'refund' as const, id: refundId }
   const [payment, proof, review, all, deciders, mayRelease] = await Promise.all([
@@ -65,9 +68,7 @@ export async function readRefundPage(
   ])
   const growth = await readGrowth(ctx.db.sql, refund)
   const standing = await readStanding(ctx.db.sql, refund, access)
-  const mayDecide = standing.asked
-    ? 'free'
-    : await findMayEnd(ctx.db.sql, access, ofPayment, refundId)
+  const mayDecide = standing.asked ? 'free' : await findMayEnd(ctx.db.sql, access, ofPayment)
   const beside: Circumstances = {
     ...standing,
     notified: await isNotified(ctx.db.sql, refund),

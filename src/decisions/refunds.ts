@@ -82,10 +82,9 @@ export async function decideRefund(
         const obstacle = findObstacle(draft.now, decision, ctx.config, beside)
         if (obstacle) throw refuseDecision(obstacle, draft.now, decision, growth)
         const deed = `decide about refund ${refundId}`
-        const heldBack = { merchantCode, paymentId: refund.paymentId, refundId: null }
-        const held = isOutcome(request)
-          ? await requireAnother(tx, access, heldBack, deed, refundId)
-          : []
+        const { paymentId } = refund
+        const heldBack = { merchantCode, paymentId, refundId: null, decided: refundId }
+        const held = isOutcome(request) ? await requireAnother(tx, access, heldBack, deed) : []
         const own = held.filter((one) => one.refundId !== refundId)
         const refundIds = [refundId, ...own.map((one) => one.refundId)]
         const before = await readPayment(tx, key, refund.paymentId)

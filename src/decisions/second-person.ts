@@ -19,6 +19,8 @@ type HoldsBack = {
   merchantCode: string
   /** Since when a hold is set. What failed since counts as well: its principal could ask again at once. */
   heldSince?: string | null
+  /** The refund that is decided: whoever asked for that one is nobody else who may decide. */
+  decided?: string
 } & (OfPayment | { ofAccount: true })
 
 type OfPayment = {
@@ -48,7 +50,6 @@ export type MayEnd = 'free' | 'self' | 'another'
  * caller holds the rows of what it ends, names these refunds in its cause, and makes their transactions' change
  * visible.
  * @param deed what the caller is about to do, e.g. `resolve discrepancy 17`
- * @param decided the refund that is decided, if it is one: whoever asked for that one is nobody else who may decide
  * @returns the caller's own refunds, marked `selfDecided`
  * @throws DomainError `same_person`
  */
@@ -57,12 +58,11 @@ export async function requireAnother(
   access: Access,
   ends: HoldsBack,
   deed: string,
-  decided?: string,
 ): Promise<OwnRequest[]> {
   const own = await listOwn(tx, access, ends)
   const [first] = own
   if (!first) return []
-  if (await mayAnotherDecide(tx, access, own, decided)) {
+  if (await mayAnotherDecide(tx, access, own, ends)) {
     const detail = `Refund ${first.refundId} was requested by you or for you, and this holds it back: another person with the scope ops has to ${deed}`
     throw new DomainError('same_person', detail)
   }
@@ -71,15 +71,10 @@ export async function requireAnother(
 }
 
 /** Whether somebody may end what holds refunds back, to be offered; `requireAnother` checks it again. */
-export async function findMayEnd(
-  tx: Tx,
-  who: Principal,
-  ends: HoldsBack,
-  decided?: string,
-): Promise<MayEnd> {
+export async function findMayEnd(tx: Tx, who: Principal, ends: HoldsBack): Promise<MayEnd> {
   const own = await listOwn(tx, who, ends)
   if (own.length === 0) return 'free'
-  return (await mayAnotherDecide(tx, who, own, decided)) ? 'another' : 'self'
+  return (await mayAnotherDecide(tx, who, own, ends)) ? 'another' : 'self'
 }
 
 /** Says in a cause, after the actor, that they ended what held their own refunds back. */
@@ -193,7 +188,7 @@ async function mayAnotherDecide(
   tx: Tx,
   { principal }: Principal,
   refunds: readonly RefundKey[],
-  decided: string | null = null,
+  { decided }: Pick<HoldsBack, 'decided'> = {},
 ): Promise<boolean> {
   const merchantCode = refunds[0]?.merchantCode ?? ''
   const ids = refunds.map(({ refundId }) => refundId)
@@ -208,7 +203,7 @@ async function mayAnotherDecide(
     where ${tx.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
       and (r.requested_principal = ${principal} or not ${tx.unsafe(namesActorSql('r.folded_on_behalf_of'))})
       and not exists (
-        select from refunds as d where d.merchant_code = ${merchantCode} and d.refund_id = ${decided}::uuid
+        select from refunds as d where d.merchant_code = ${merchantCode} and d.refund_id = ${decided ?? null}::uuid
           and (k.principal = d.requested_principal or ${tx.unsafe(namesActorSql('d.folded_on_behalf_of'))}))
     limit 1`
   return rows.length > 0

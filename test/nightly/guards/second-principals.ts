@@ -69,8 +69,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
           'whoever asked for a refund does not end what holds it back: a hold on the merchant that they set again themselves is still that of somebody else',
       },
       {
-        text: 'if (await mayAnotherDecide(tx, access, own, decided)) {',
-        mutation: "if ((await mayAnotherDecide(tx, access, own)) && deed === '') {",
+        text: 'if (await mayAnotherDecide(tx, access, own, ends)) {',
+        mutation: "if ((await mayAnotherDecide(tx, access, own, ends)) && deed === '') {",
         claim:
           'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by another principal',
       },
@@ -208,8 +208,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     },
     [
       {
-        text: 'const held = isOutcome(request)\n',
-        mutation: "const held = isOutcome(request) && refundId === ''\n",
+        text: 'const held = isOutcome(request) ?',
+        mutation: "const held = isOutcome(request) && refundId === '' ?",
         claim:
           'whoever asked for a refund does not end what holds it back: another refund of its payment is not decided as succeeded by them',
       },
