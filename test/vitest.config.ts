@@ -21,8 +21,8 @@ export default defineConfig({
     exclude: ['test/nightly/**'],
     globalSetup: ['test/support/start-database.ts', 'test/support/build-programs.ts'],
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/setup.ts'],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     // Twice the two processors of a small machine: many tests wait, for a time-out or for a program that starts. With three
     // workers a fifth of the processors' time was left over.
     maxWorkers: 4,

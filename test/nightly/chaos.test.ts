@@ -18,7 +18,7 @@ it('half a minute of killed processes, a killed database that is set back once, 
     seed,
     stormMs: STORM_MS,
     perS: PER_S,
-    quietMs: 100_000,
+    quietMs: 250_000,
     webhooks: false,
     log,
   }).catch((error: unknown) => {
@@ -43,7 +43,7 @@ it('half a minute of killed processes, a killed database that is set back once, 
   expectPortalRefunds(ledgers, told)
   expect(ledgers.stored.notifications.length, told).toBeGreaterThan(50)
   expect(ledgers.moved.movements.length, told).toBeGreaterThan(20)
-}, 200_000)
+}, 500_000)
 
 /** Both accounts have transactions and refunds, some of them under the same ids. */
 function expectSharedIds({ stored }: Ledgers, told: string): void {

@@ -72,7 +72,7 @@ export async function startRefundRig(options: RigOptions = {}) {
     async untilEnded(refundId: string): Promise<RefundView> {
       const ends = ['succeeded', 'failed', 'needs_review']
       await waitUntil(async () => ends.includes((await readRefund(refundId)).status), {
-        timeoutMs: 40_000,
+        timeoutMs: 80_000,
         what: `the end of refund ${refundId}`,
       })
       return await readRefund(refundId)
