@@ -29,9 +29,10 @@ const SERVER = `(
 
 /**
  * The condition for sending refunds and events: sending has not been stopped, and this is still the server on record.
- * After a takeover that was trusted, it is false for 15 s: every worker compares every 5 s, and one of them may have
- * seen a commit that the process which trusted it did not know of. A worker that is cut off cannot be told from one that
- * is gone, so nobody waits for longer; it ends the trust when it compares, unless it missed two takeovers.
+ * After a takeover that was trusted, it is false until a worker has seen that trust committed, and for 15 s from then
+ * on: every worker compares every 5 s, and one of them may have seen a commit that the process which trusted it did not
+ * know of. A worker that is cut off cannot be told from one that is gone, so nobody waits for longer; it ends the trust
+ * when it compares. On Citus the clock here is a worker's, and may differ from the coordinator's by a second.
  * The statements that record an attempt or publish events contain it, so that no failover can come in between;
  * webhook delivery checks it before each round. In a Citus statement that writes, it must be in a subselect, which
  * runs on the node that has the tables.
@@ -39,7 +40,8 @@ const SERVER = `(
 export const MAY_SEND_SQL = `exists (
   select from installation as i, ${SERVER}
   where i.stopped_at is null and i.system_identifier = server.system_identifier and i.timeline = server.timeline
-    and (clock_timestamp() - i.trusted_at between interval '0' and interval '15 s') is not true)`
+    and (i.trusted_at = 'infinity' or i.trusted_at between clock_timestamp() - interval '15 s'
+      and clock_timestamp() + interval '2 s') is not true)`
 
 /**
  * The epoch as ETags carry it. While sending is stopped, and on a timeline that nobody has noticed yet, it is a value
@@ -92,8 +94,11 @@ function explainLoss(row: Row, sighting: Sighting): string | undefined {
     return `it lacks what a process had seen committed (timeline ${server.timeline}, before ${timeline})`
   }
   const { seenAt, timeline = before.timeline } = sighting
-  const had = timeline === before.timeline ? before.seenAt : (before.trustedSeenAt ?? before.seenAt)
-  const hasAll = seenAt === undefined ? before.isRecent : had >= seenAt
+  const knows = timeline === before.timeline
+  const had = knows ? before.seenAt : (before.trustedSeenAt ?? before.seenAt)
+  // Who missed a takeover does not know what was committed after it.
+  const isKept = (knows && seenAt !== undefined) || before.isRecent
+  const hasAll = isKept && (seenAt === undefined || had >= seenAt)
   if (before.hasStandby && hasAll) return undefined
   return `it continues from an earlier moment, or took over without a synchronous standby (timeline ${server.timeline}, before ${before.timeline})`
 }
@@ -146,15 +151,14 @@ export async function findStop(sql: Sql): Promise<Stop | undefined> {
  * Compares the server with the one on record and records it. If commits may have been lost, sending stops until
  * `confirmRestore`.
  * @param sighting kept by the caller from one comparison to the next. A database that has what this process saw
- *   committed has lost nothing. Without a sighting, the server must have been seen within the last minute
+ *   committed has lost nothing. Without a sighting, the server must have been seen within the last minute, and that it
+ *   is seen now is not noted
  * @returns why nothing is sent, if so
  */
-export async function compareServer(
-  sql: Sql,
-  sighting: Sighting = { ...NEVER },
-): Promise<Stop | undefined> {
+export async function compareServer(sql: Sql, sighting?: Sighting): Promise<Stop | undefined> {
   const known = await readRow(sql)
-  if (known && isSame(known) && explainLoss(known, sighting) === undefined) {
+  if (known && isSame(known) && explainLoss(known, sighting ?? NEVER) === undefined) {
+    if (!sighting) return known.stop ?? undefined
     // What is visible may have been sent already, even if no standby has it.
     Object.assign(sighting, { timeline: known.timeline, seenAt: known.seenAt })
     sighting.seenAt = (await noteSeen(sql, known)) ?? sighting.seenAt
@@ -169,7 +173,7 @@ export async function compareServer(
     const row = await readRow(tx, 'for update of i')
     if (!row) throw new Error('the row of the installation is missing')
     await storeServer(tx, row)
-    const because = explainLoss(row, sighting)
+    const because = explainLoss(row, sighting ?? NEVER)
     if (because !== undefined) await stopSending(tx, because)
     return (await readRow(tx))?.stop ?? undefined
   })
@@ -188,7 +192,9 @@ async function noteSeen(sql: Sql, known: Server): Promise<number | undefined> {
   const [row] = await sql.unsafe<{ seenAt: number }[]>(
     `
     with server as materialized (select server.* from installation, ${SERVER}), seen as (
-      update installation as i set seen_at = clock.at from server, (select clock_timestamp() as at) as clock
+      update installation as i set seen_at = clock.at,
+        trusted_at = case when i.trusted_at = 'infinity' then clock.at else i.trusted_at end
+      from server, (select clock_timestamp() as at) as clock
       where i.system_identifier = server.system_identifier and i.timeline = server.timeline and i.timeline = $1
       returning i.seen_at)
     select ${SEEN_AT} as "seenAt" from seen as i`,
@@ -197,12 +203,13 @@ async function noteSeen(sql: Sql, known: Server): Promise<number | undefined> {
   return row?.seenAt
 }
 
+/** Keeps the time at which the server was seen if the clock has gone back since, which nothing else may show. */
 async function storeServer(tx: Tx, { server }: Row): Promise<void> {
   const { systemIdentifier, timeline, hasStandby } = server
   await tx`
     update installation set system_identifier = ${systemIdentifier}, timeline = ${timeline},
-      has_standby = ${hasStandby}, seen_at = clock.at,
-      trusted_at = case when timeline = ${timeline} then trusted_at else clock.at end,
+      has_standby = ${hasStandby}, seen_at = greatest(seen_at, clock.at),
+      trusted_at = case when timeline = ${timeline} then trusted_at else 'infinity' end,
       trusted_seen_at = case when timeline = ${timeline} then trusted_seen_at else seen_at end
     from (select clock_timestamp() as at) as clock`
 }

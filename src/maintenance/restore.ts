@@ -128,6 +128,9 @@ async function askAboutOpen(sql: Sql): Promise<number> {
   return keys.length
 }
 
+const TRUSTED =
+  'a standby has taken over, and has every commit that this process knows of; refunds and events are sent again in 15 s, when every process has compared it'
+
 /**
  * Creates a pass that detects that the database is another server, or continues from an earlier moment. From then on
  * nothing is sent, which the log says at once and then every minute.
@@ -137,9 +140,11 @@ export function createServerWatch({ db, log }: Pick<Context, 'db' | 'log'>): () 
   const sighting: Sighting = { timeline: undefined, seenAt: undefined }
   let isStopped = false
   return async () => {
+    const before = sighting.timeline
     const stop = await compareServer(db.sql, sighting)
     if (stop && throttle(stop.since)) log.error({ since: stop.since }, describeStop(stop))
     if (!stop && isStopped) log.info('refunds and events are sent again')
+    if (!stop && before !== undefined && before !== sighting.timeline) log.info(TRUSTED)
     isStopped = stop !== undefined
   }
 }

@@ -9,6 +9,9 @@ const IS_SAME = `${STOPS} and is the same: stops sending or not`
 const TRUSTED = 'a standby that was trusted'
 const LACKS = `${TRUSTED} by a process that had seen less, and lacks what another saw: stops sending or not`
 const UNCOMPARED = `${TRUSTED} gets nothing to send until the others have had the time to compare it, whatever the clock does then`
+const WAITING = `${TRUSTED} gets nothing to send while the commit of that trust waits for a standby, however long`
+const BY_COMMAND =
+  'the command line leaves for the next start what shows that the clock went back: when a process saw the database'
 const BESIDE =
   'a second loss while nothing is sent is said beside the first, and the confirmation names both'
 const MEANWHILE = 'a second loss during a confirmation is not confirmed with the first'
@@ -45,14 +48,14 @@ export const RESTORES: readonly Guard[] = [
       control: `${STOPS} with another identifier: stops sending or not`,
     },
     {
-      text: 'seenAt === undefined ? before.isRecent :',
-      mutation: 'seenAt === undefined ? true :',
+      text: '(knows && seenAt !== undefined) || before.isRecent',
+      mutation: '(knows && seenAt !== undefined) || before.seenAt > 0',
       claim: `${STOPS} on another timeline, with a standby once, as an old backup says: stops sending or not`,
       control: IS_SAME,
     },
     {
-      text: ': had >= seenAt',
-      mutation: ': before.isRecent || had >= seenAt',
+      text: '(seenAt === undefined || had >= seenAt)',
+      mutation: '(seenAt === undefined || before.isRecent || had >= seenAt)',
       claim:
         'a process that goes on believes a standby that was left behind a moment before, however long the promotion took',
       control: IS_SAME,
@@ -98,17 +101,48 @@ export const RESTORES: readonly Guard[] = [
         'restored continues behind every event, however far ahead the clock of the one before was',
     },
     {
-      text: "and interval '15 s') is not true",
-      mutation: "and interval '0') is not true",
+      text: "between clock_timestamp() - interval '15 s'",
+      mutation: "between clock_timestamp() - interval '5 s'",
       claim: UNCOMPARED,
     },
     {
-      text: "clock_timestamp() - i.trusted_at between interval '0'",
-      mutation: "clock_timestamp() - i.trusted_at between interval '-1 day'",
+      text: "and clock_timestamp() + interval '2 s') is not true",
+      mutation: 'and clock_timestamp()) is not true',
       claim: UNCOMPARED,
     },
     {
-      text: 'if (known && isSame(known) && explainLoss(known, sighting) === undefined) {',
+      text: "i.trusted_at = 'infinity' or i.trusted_at between",
+      mutation: 'i.trusted_at between',
+      claim: WAITING,
+    },
+    {
+      text: "then trusted_at else 'infinity' end",
+      mutation: 'then trusted_at else clock.at end',
+      claim: WAITING,
+    },
+    {
+      text: "i.trusted_at = 'infinity' then clock.at else",
+      mutation: "i.trusted_at = 'infinity' then i.trusted_at else",
+      claim: UNCOMPARED,
+    },
+    {
+      text: '(knows && seenAt !== undefined)',
+      mutation: '(seenAt !== undefined)',
+      claim: `${TRUSTED} is not trusted by a process that missed a takeover, if nobody has seen the one before lately`,
+    },
+    {
+      text: 'if (!sighting) return known.stop ?? undefined',
+      mutation:
+        'if (!sighting) return (await noteSeen(sql, known)) === 0 ? undefined : (known.stop ?? undefined)',
+      claim: `${BY_COMMAND} of this server`,
+    },
+    {
+      text: 'seen_at = greatest(seen_at, clock.at)',
+      mutation: 'seen_at = clock.at',
+      claim: `${BY_COMMAND} of another one`,
+    },
+    {
+      text: 'if (known && isSame(known) && explainLoss(known, sighting ?? NEVER) === undefined) {',
       mutation: 'if (known && isSame(known)) {',
       claim: LACKS,
     },
@@ -134,8 +168,8 @@ export const RESTORES: readonly Guard[] = [
       claim: `${TRUSTED} is not taken for the server of before if it takes over while that is looked at`,
     },
     {
-      text: 'const because = explainLoss(row, sighting)',
-      mutation: 'const because = row.stop ? undefined : explainLoss(row, sighting)',
+      text: 'const because = explainLoss(row, sighting ?? NEVER)',
+      mutation: 'const because = row.stop ? undefined : explainLoss(row, sighting ?? NEVER)',
       claim: BESIDE,
     },
     {
@@ -155,8 +189,8 @@ export const RESTORES: readonly Guard[] = [
         'a second loss is told from the first to the microsecond, also by a session that reads times as dates',
     },
     {
-      text: 'timeline === before.timeline ? before.seenAt :',
-      mutation: 'timeline !== undefined ? before.seenAt :',
+      text: 'knows ? before.seenAt :',
+      mutation: 'seenAt !== undefined ? before.seenAt :',
       claim: `${TRUSTED} is not trusted by a process that missed a takeover, if the one before lacked what it saw`,
     },
     {
