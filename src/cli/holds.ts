@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { changeHold, findSubject, listHolds } from '../decisions/holds.ts'
-import { HOLD_TARGETS } from '../decisions/second-person.ts'
+import { changeHold, findSubject, HOLD_TARGETS, listHolds } from '../decisions/holds.ts'
 import { withIso } from '../platform/postgres/row-set.ts'
 import { Reason } from '../refunds/request-schema.ts'
 import { command } from './command.ts'

@@ -1,6 +1,7 @@
 import { narrowMerchants } from '../access/authenticate.ts'
 import { listDeciders } from '../access/principal.ts'
 import { readRefundReview } from '../decisions/discrepancies.ts'
+import { findMayRelease } from '../decisions/holds.ts'
 import {
   type Circumstances,
   DECISIONS,
@@ -14,7 +15,7 @@ import {
   type RefundOutcome,
   UNSENT_DECISIONS,
 } from '../decisions/obstacles.ts'
-import { findMayEnd, findMayRelease, readStanding } from '../decisions/second-person.ts'
+import { findMayEnd, readStanding } from '../decisions/second-person.ts'
 import { readShownVersion } from '../decisions/unit-of-work.ts'
 import { listOfTransaction } from '../discrepancies/store.ts'
 import { findPayment } from '../payments/find-payments.ts'
@@ -53,8 +54,8 @@ export async function readRefundPage(
   const found = await findRefund(ctx, [merchantCode], refundId)
   const { refund } = found
   const ofPayment = {
-    ...{ merchantCode, paymentId: refund.paymentId, refundId: null },
-    decided: refundId,
+    ...{ merchantCode, transactionId: refund.transactionId, paymentId: refund.paymentId },
+    ...{ refundId: null, decided: refundId },
   }
   const isHeld = refund.hold !== null && can('ops')
   const held = { merchantCode, target: 'refund' as const, id: refundId }
@@ -105,7 +106,7 @@ export function findOffers(ctx: ConsoleContext, shown: ShownRefundPage) {
   const obstacles = [
     ...(find('approve')?.why === 'asked' ? [t('decisions.notNow.asked')] : []),
     ...UNSENT_DECISIONS.flatMap((decision) => (may(decision) ? explain(find(decision)) : [])),
-    ...(may('succeeded') ? explainOutcomes(find, outcomes) : []),
+    ...(may('succeeded') ? explainOutcomes(find, possible) : []),
     ...(possible.length > 0 && mayDecide !== 'free'
       ? [t(`discrepancyPage.ownRefund.${mayDecide}`)]
       : []),

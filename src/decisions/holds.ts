@@ -1,4 +1,5 @@
 import { type Actor, describeActor } from '../access/audit.ts'
+import type { Principal } from '../access/principal.ts'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError, requireOnly } from '../errors.ts'
@@ -11,13 +12,21 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import {
   describeSelfDecided,
-  type Held,
-  type HoldTarget,
+  findMayEnd,
+  type HoldsBack,
   listTransactionsOf,
+  type MayEnd,
   type OwnRequest,
-  requireAnotherToRelease,
+  requireAnother,
 } from './second-person.ts'
 import { buildPaymentEvent, decide } from './unit-of-work.ts'
+
+export const HOLD_TARGETS = ['merchant', 'payment', 'refund'] as const
+
+/** What can be held: an account, a payment with all its refunds, or a single refund. */
+export type HoldTarget = (typeof HOLD_TARGETS)[number]
+
+type Held = { merchantCode: string; target: HoldTarget; id: string }
 
 type ListedHold = Held & { reason: string; by: string; at: string }
 
@@ -226,4 +235,48 @@ async function makeRefundsDue(
   await tx`
     update refunds set due_at = now()
     where merchant_code = ${merchantCode} and payment_id = ${paymentId} and status in ('pending', 'unknown')`
+}
+
+function describeHeld({ merchantCode, target, id }: Held): HoldsBack {
+  if (target === 'merchant') return { merchantCode, ofAccount: true }
+  const paymentId = target === 'payment' ? id : null
+  return { merchantCode, paymentId, refundId: target === 'refund' ? id : null }
+}
+
+/**
+ * What a hold holds back; undefined if the principal alone has set it since it was last released. Setting it again
+ * takes it over from nobody. What was set on the command line, or by nobody known, is somebody else's.
+ */
+async function findSetByAnother(
+  tx: Tx,
+  who: Principal,
+  held: Held,
+): Promise<HoldsBack | undefined> {
+  const { merchantCode, target, id } = held
+  const setters = await tx<{ principal: string | null; at: string }[]>`
+    select principal, at::text from hold_changes as h
+    where merchant_code = ${merchantCode} and target = ${target} and target_id = ${id} and held and h.id > (
+      select coalesce(max(r.id), 0) from hold_changes as r
+      where r.merchant_code = ${merchantCode} and r.target = ${target} and r.target_id = ${id} and not r.held)
+    order by h.id`
+  const isOwn = setters.length > 0 && setters.every(({ principal }) => principal === who.principal)
+  return isOwn ? undefined : { ...describeHeld(held), heldSince: setters[0]?.at ?? null }
+}
+
+/** Whether somebody may release a hold, to be offered; the release checks it again. */
+export async function findMayRelease(tx: Tx, who: Principal, held: Held): Promise<MayEnd> {
+  const ends = await findSetByAnother(tx, who, held)
+  return ends ? await findMayEnd(tx, who, ends) : 'free'
+}
+
+/**
+ * Checks the release of a hold as `requireAnother` does, except for whoever set it. The caller holds what is held.
+ * @returns the refunds that are marked `selfDecided`
+ * @throws DomainError `same_person`
+ */
+async function requireAnotherToRelease(tx: Tx, actor: Actor, held: Held): Promise<OwnRequest[]> {
+  // The command line is used by the operator of the machine, who needs no permission.
+  const ends = actor.id === null ? undefined : await findSetByAnother(tx, actor, held)
+  if (actor.id === null || !ends) return []
+  return await requireAnother(tx, actor, ends, `release the hold of ${held.target} ${held.id}`)
 }

@@ -22,7 +22,7 @@ import { saveDraft } from '../refunds/save.ts'
 import { DECISIONS, findObstacle } from './obstacles.ts'
 import { decideOutcome, type LockedRefund, type OutcomeDecision } from './outcomes.ts'
 import { refuseAsker, refuseDecision, refuseOutcome } from './refusals.ts'
-import { readStanding, requireAnother } from './second-person.ts'
+import { listTransactionsOf, readStanding, requireAnother } from './second-person.ts'
 import { decide, readPayment, requireShownVersion } from './unit-of-work.ts'
 
 type DecisionContext = Pick<Context, 'config' | 'encryption' | 'log' | 'metrics' | 'now' | 'db'>
@@ -60,7 +60,7 @@ export async function decideRefund(
   const key = { merchantCode, transactionId }
   try {
     await decide(ctx, {
-      ...{ ...key, actor: access, objectId: refundId },
+      ...{ ...key, locksOrder: isOutcome(request), actor: access, objectId: refundId },
       operation: `POST /v1/refunds/{refundId}/${path}`,
       apply: async (tx) => {
         const locked = await lockRefunds(tx, key, null)
@@ -83,7 +83,7 @@ export async function decideRefund(
         if (obstacle) throw refuseDecision(obstacle, draft.now, decision, growth)
         const deed = `decide about refund ${refundId}`
         const { paymentId } = refund
-        const heldBack = { merchantCode, paymentId, refundId: null, decided: refundId }
+        const heldBack = { ...key, paymentId, refundId: null, decided: refundId }
         const held = isOutcome(request) ? await requireAnother(tx, access, heldBack, deed) : []
         const own = held.filter((one) => one.refundId !== refundId)
         const refundIds = [refundId, ...own.map((one) => one.refundId)]
@@ -91,7 +91,7 @@ export async function decideRefund(
         const found = await apply(ctx, tx, { draft, payment, locked, access, beside, own }, request)
         await saveDraft(tx, ctx.config, draft)
         return {
-          ...{ value: undefined, changed: [key], log },
+          ...{ value: undefined, changed: listTransactionsOf([...own, key]), log },
           buildEvents: async () => [
             ...(await buildFreedEvents(tx, key, refund.paymentId, before)),
             ...(await buildUpdatedEvents(ctx, tx, { merchantCode, refundIds })),

@@ -10,9 +10,8 @@ import { ExternalRefund, findExternalRefund, showExternalRefund } from '../refun
 import type { TransactionsContext } from '../transactions/types.ts'
 import { annotateDiscrepancy, type DiscrepancyForm, resolveDiscrepancy } from './discrepancies.ts'
 import { EXTERNAL_OUTCOMES, resolveExternalRefund } from './external.ts'
-import { changeHold, findSubject } from './holds.ts'
+import { changeHold, findSubject, HOLD_TARGETS, type HoldTarget } from './holds.ts'
 import { AgainstEvidence, becauseOf, decisionRoute, RequiredText } from './refund-routes.ts'
-import { HOLD_TARGETS, type HoldTarget } from './second-person.ts'
 
 const ExternalResolution = z
   .strictObject({

@@ -1,4 +1,3 @@
-import type { Actor } from '../access/audit.ts'
 import { LIVE_SQL } from '../access/keys.ts'
 import { coversSql, namesActor, namesActorSql, type Principal } from '../access/principal.ts'
 import { type Access, hasScopeSql } from '../access/types.ts'
@@ -15,11 +14,11 @@ import { type Circumstances, isDecidedByPerson } from './obstacles.ts'
 import { lockTransaction } from './unit-of-work.ts'
 
 /** What holds refunds back: those of a payment and one that it names (none if both are null), or all of an account. */
-type HoldsBack = {
+export type HoldsBack = {
   merchantCode: string
   /** Since when a hold is set. What failed since counts as well: its principal could ask again at once. */
   heldSince?: string | null
-  /** The refund that is decided: whoever asked for that one is nobody else who may decide. */
+  /** The refund that is decided. */
   decided?: string
 } & (OfPayment | { ofAccount: true })
 
@@ -59,10 +58,10 @@ export async function requireAnother(
   ends: HoldsBack,
   deed: string,
 ): Promise<OwnRequest[]> {
-  const own = await listOwn(tx, access, ends)
+  const { own, others } = await listHeldBack(tx, access, ends)
   const [first] = own
   if (!first) return []
-  if (await mayAnotherDecide(tx, access, own, ends)) {
+  if (await mayAnotherDecide(tx, access, own, others)) {
     const detail = `Refund ${first.refundId} was requested by you or for you, and this holds it back: another person with the scope ops has to ${deed}`
     throw new DomainError('same_person', detail)
   }
@@ -72,9 +71,9 @@ export async function requireAnother(
 
 /** Whether somebody may end what holds refunds back, to be offered; `requireAnother` checks it again. */
 export async function findMayEnd(tx: Tx, who: Principal, ends: HoldsBack): Promise<MayEnd> {
-  const own = await listOwn(tx, who, ends)
+  const { own, others } = await listHeldBack(tx, who, ends)
   if (own.length === 0) return 'free'
-  return (await mayAnotherDecide(tx, who, own, ends)) ? 'another' : 'self'
+  return (await mayAnotherDecide(tx, who, own, others)) ? 'another' : 'self'
 }
 
 /** Says in a cause, after the actor, that they ended what held their own refunds back. */
@@ -103,9 +102,20 @@ const COLUMNS = listColumns(refunds, 'r', OWN)
 const TRANSACTION = ['merchant_code', 'transaction_id']
 const NOT_ENDED = isUnendedSql('r')
 
-async function listOwn(tx: Tx, who: Principal, ends: HoldsBack): Promise<OwnRequest[]> {
+/**
+ * Finds the principal's own requests among what is held back, and those of others with the refund that is decided; of a
+ * whole account only their own. Who asked for one of the others is nobody else who may decide: people who each asked for
+ * a refund would wait for each other.
+ */
+async function listHeldBack(
+  tx: Tx,
+  who: Principal,
+  ends: HoldsBack,
+): Promise<{ own: OwnRequest[]; others: string[] }> {
   const open = 'ofAccount' in ends ? await listOfAccount(tx, who, ends) : await listOf(tx, ends)
-  return open.filter((refund) => isOwnRequest(who, refund))
+  const own = open.filter((refund) => isOwnRequest(who, refund))
+  const others = open.filter((refund) => !own.includes(refund)).map(({ refundId }) => refundId)
+  return { own, others: ends.decided === undefined ? others : [ends.decided, ...others] }
 }
 
 /** A payment's transaction, and those of its order that count with it. */
@@ -181,14 +191,15 @@ async function listOfAccount(
 const MAY_DECIDE = `${hasScopeSql('k', 'ops')} and ${coversSql('r.merchant_code')} and ${LIVE_SQL}`
 
 /**
- * Whether a live row `k` of `actors` that did not ask for one of the refunds may decide about it. A person whom the
- * requester named counts as another to the requester: otherwise naming everyone else would let them decide alone.
+ * Whether a live row `k` of `actors` that did not ask for one of the refunds may decide about it, and neither asked for
+ * one of the `others` nor gave the first word that it came back. A person whom the requester named counts as another to
+ * the requester: otherwise naming everyone else would let them decide alone.
  */
 async function mayAnotherDecide(
   tx: Tx,
   { principal }: Principal,
   refunds: readonly RefundKey[],
-  { decided }: Pick<HoldsBack, 'decided'> = {},
+  others: readonly string[] = [],
 ): Promise<boolean> {
   const merchantCode = refunds[0]?.merchantCode ?? ''
   const ids = refunds.map(({ refundId }) => refundId)
@@ -203,8 +214,9 @@ async function mayAnotherDecide(
     where ${tx.unsafe(MAY_DECIDE)} and k.principal not in (${principal}, r.requested_principal)
       and (r.requested_principal = ${principal} or not ${tx.unsafe(namesActorSql('r.folded_on_behalf_of'))})
       and not exists (
-        select from refunds as d where d.merchant_code = ${merchantCode} and d.refund_id = ${decided ?? null}::uuid
-          and (k.principal = d.requested_principal or ${tx.unsafe(namesActorSql('d.folded_on_behalf_of'))}))
+        select from refunds as d where d.merchant_code = ${merchantCode} and d.refund_id = any(${others}::uuid[])
+          and (k.principal = d.requested_principal or (d.status = 'returned' and k.principal = d.resolved_principal)
+            or ${tx.unsafe(namesActorSql('d.folded_on_behalf_of'))}))
     limit 1`
   return rows.length > 0
 }
@@ -241,59 +253,4 @@ export async function readStanding(
   const decidedLast = isDecidedByPerson(refund) && refund.resolvedPrincipal === who.principal
   const alone = (asked || decidedLast) && !(await mayAnotherDecide(tx, who, [refund]))
   return { asked, decidedLast, alone }
-}
-
-export const HOLD_TARGETS = ['merchant', 'payment', 'refund'] as const
-
-/** What can be held: an account, a payment with all its refunds, or a single refund. */
-export type HoldTarget = (typeof HOLD_TARGETS)[number]
-
-export type Held = { merchantCode: string; target: HoldTarget; id: string }
-
-function describeHeld({ merchantCode, target, id }: Held): HoldsBack {
-  if (target === 'merchant') return { merchantCode, ofAccount: true }
-  const paymentId = target === 'payment' ? id : null
-  return { merchantCode, paymentId, refundId: target === 'refund' ? id : null }
-}
-
-/**
- * What a hold holds back; undefined if the principal alone has set it since it was last released. Setting it again
- * takes it over from nobody. What was set on the command line, or by nobody known, is somebody else's.
- */
-async function findSetByAnother(
-  tx: Tx,
-  who: Principal,
-  held: Held,
-): Promise<HoldsBack | undefined> {
-  const { merchantCode, target, id } = held
-  const setters = await tx<{ principal: string | null; at: string }[]>`
-    select principal, at::text from hold_changes as h
-    where merchant_code = ${merchantCode} and target = ${target} and target_id = ${id} and held and h.id > (
-      select coalesce(max(r.id), 0) from hold_changes as r
-      where r.merchant_code = ${merchantCode} and r.target = ${target} and r.target_id = ${id} and not r.held)
-    order by h.id`
-  const isOwn = setters.length > 0 && setters.every(({ principal }) => principal === who.principal)
-  return isOwn ? undefined : { ...describeHeld(held), heldSince: setters[0]?.at ?? null }
-}
-
-/** Whether somebody may release a hold, to be offered; the release checks it again. */
-export async function findMayRelease(tx: Tx, who: Principal, held: Held): Promise<MayEnd> {
-  const ends = await findSetByAnother(tx, who, held)
-  return ends ? await findMayEnd(tx, who, ends) : 'free'
-}
-
-/**
- * Checks the release of a hold as `requireAnother` does, except for whoever set it. The caller holds what is held.
- * @returns the refunds that are marked `selfDecided`
- * @throws DomainError `same_person`
- */
-export async function requireAnotherToRelease(
-  tx: Tx,
-  actor: Actor,
-  held: Held,
-): Promise<OwnRequest[]> {
-  // The command line is used by the operator of the machine, who needs no permission.
-  const ends = actor.id === null ? undefined : await findSetByAnother(tx, actor, held)
-  if (actor.id === null || !ends) return []
-  return await requireAnother(tx, actor, ends, `release the hold of ${held.target} ${held.id}`)
 }

@@ -61,12 +61,16 @@ export function usePerson(lab: RefundLab): Person {
 }
 
 /** Nobody else may decide for a merchant while this runs. */
-export async function whileAlone<T>(
+export const whileAlone = <T>(lab: RefundLab, one: Pick<Person, 'id'>, run: () => Promise<T>) =>
+  whileOnly(lab, [one], run)
+
+/** Nobody but these may decide for a merchant while this runs. */
+export async function whileOnly<T>(
   { database: { sql } }: RefundLab,
-  { id }: Pick<Person, 'id'>,
+  people: readonly Pick<Person, 'id'>[],
   run: () => Promise<T>,
 ): Promise<T> {
-  await sql`update actors set ended_at = now() where id <> ${id}`
+  await sql`update actors set ended_at = now() where id <> all(${people.map(({ id }) => id)})`
   return await run().finally(() => sql`update actors set ended_at = null`)
 }
 

@@ -53,6 +53,14 @@ describe('another refund that holds back one’s own', () => {
     expect(await forged.text()).toContain(TEXTS['decisions.refused.same_person'][0])
   })
 
+  it('does not say what they could decide, where another person has to', async () => {
+    const { payment, refundId } = await lab.openMatched()
+    await request(payment)
+    const page = await openAs(lab, asker, `/console/refunds/${merchantCode}/${refundId}`)
+    expect(page.text).toContain(TEXTS['discrepancyPage.ownRefund.another'][0])
+    expect(page.text).not.toContain(TEXTS['decisions.notNow.succeeded_already'][0])
+  })
+
   it('is offered to the only one who may decide, with a warning', async () => {
     const path = await make()
     await leaveAlone(asker)

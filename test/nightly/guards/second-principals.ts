@@ -47,6 +47,33 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       control: 'no sequence of keys, people, spellings, roles and accounts makes one principal two',
     },
   ]),
+  ...guards({ file: 'src/decisions/holds.ts', test: 'test/plays/approval/holds-back.test.ts' }, [
+    {
+      text: 'setters.length > 0 && setters.every(({ principal }) => principal === who.principal)',
+      mutation: 'setters.every(({ principal }) => principal === who.principal)',
+      claim:
+        'whoever asked for a refund does not end what holds it back: a hold on the payment that is on record nowhere is somebody else’s',
+      control:
+        'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
+    },
+    {
+      text: 'setters.length > 0 && setters.every(({ principal }) => principal === who.principal)',
+      mutation:
+        'setters.length > 0 && setters.some(({ principal }) => principal === who.principal)',
+      claim:
+        'whoever asked for a refund does not end what holds it back: a hold on the merchant that they set again themselves is still that of somebody else',
+      control:
+        'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
+    },
+    {
+      text: 'heldSince: setters[0]?.at ?? null',
+      mutation: 'heldSince: setters.at(-1)?.at ?? null',
+      claim:
+        'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its cancellation',
+      control:
+        'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
+    },
+  ]),
   ...guards(
     {
       file: 'src/decisions/second-person.ts',
@@ -56,28 +83,15 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     },
     [
       {
-        text: 'setters.length > 0 && setters.every(({ principal }) => principal === who.principal)',
-        mutation: 'setters.every(({ principal }) => principal === who.principal)',
-        claim:
-          'whoever asked for a refund does not end what holds it back: a hold on the payment that is on record nowhere is somebody else’s',
-      },
-      {
-        text: 'setters.length > 0 && setters.every(({ principal }) => principal === who.principal)',
-        mutation:
-          'setters.length > 0 && setters.some(({ principal }) => principal === who.principal)',
-        claim:
-          'whoever asked for a refund does not end what holds it back: a hold on the merchant that they set again themselves is still that of somebody else',
-      },
-      {
-        text: 'if (await mayAnotherDecide(tx, access, own, ends)) {',
-        mutation: "if ((await mayAnotherDecide(tx, access, own, ends)) && deed === '') {",
+        text: 'if (await mayAnotherDecide(tx, access, own, others)) {',
+        mutation: "if ((await mayAnotherDecide(tx, access, own, others)) && deed === '') {",
         claim:
           'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by another principal',
       },
       {
-        text: 'return open.filter((refund) => isOwnRequest(who, refund))',
+        text: 'const own = open.filter((refund) => isOwnRequest(who, refund))',
         mutation:
-          'return open.filter((refund) => isOwnRequest(who, refund) && refund.foldedOnBehalfOf === null)',
+          'const own = open.filter((refund) => isOwnRequest(who, refund) && refund.foldedOnBehalfOf === null)',
         claim:
           'whoever asked for a refund does not end what holds it back: a discrepancy of its payment is not resolved by the person that it was asked for, or with another key of that person',
       },
@@ -121,14 +135,6 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
           'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by a cancellation that had begun before and waited for it',
         control:
           'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its cancellation',
-      },
-      {
-        text: 'heldSince: setters[0]?.at ?? null',
-        mutation: 'heldSince: setters.at(-1)?.at ?? null',
-        claim:
-          'once their refund is over, whoever asked for it does not release the hold that another has set on the payment, by its cancellation',
-        control:
-          'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
       },
       {
         text: 'and ${hasFailedSince(tx, heldSince)}\n',
@@ -214,6 +220,18 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
           'whoever asked for a refund does not end what holds it back: another refund of its payment is not decided as succeeded by them',
       },
       {
+        text: 'const heldBack = { ...key, paymentId',
+        mutation: 'const heldBack = { merchantCode, paymentId',
+        claim:
+          'whoever asked for a surplus refund does not end what holds it back by deciding a refund of another payment of the order',
+      },
+      {
+        text: 'changed: listTransactionsOf([...own, key])',
+        mutation: 'changed: [key]',
+        claim:
+          'whoever asked for a surplus refund does not end what holds it back by deciding such a refund, and is marked when nobody else may decide',
+      },
+      {
         text: 'refundIds = [refundId, ...own.map(',
         mutation: 'refundIds = [refundId, ...own.slice(0, 0).map(',
         claim:
@@ -240,6 +258,26 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'whoever asked for a refund does not end what holds it back: another refund of its payment is decided by them, and marked, when nobody else may decide',
     control:
       'whoever asked for a refund does not end what holds it back: another refund of its payment is decided by them once their own has ended',
+  },
+  {
+    file: 'src/decisions/second-person.ts',
+    text: 'others: ends.decided === undefined ? others : [ends.decided, ...others]',
+    mutation: 'others: ends.decided === undefined ? [] : [ends.decided]',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by them, and marked, when whoever else may decide waits for it too',
+    control:
+      'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by them, and marked, when nobody else may decide',
+  },
+  {
+    file: 'src/console/refund-subject.ts',
+    text: 'explainOutcomes(find, possible)',
+    mutation: 'explainOutcomes(find, outcomes)',
+    test: 'test/console/tasks/own-refund.test.ts',
+    claim:
+      'another refund that holds back one’s own does not say what they could decide, where another person has to',
+    control:
+      'a discrepancy that holds back a refund of one’s own offers no decision, says why, and refuses a forged one',
   },
   {
     file: 'src/console/refund-subject.ts',

@@ -3,8 +3,16 @@ import { expectProblem } from '../../support/api.ts'
 import { addPrincipal } from '../../support/approvals.ts'
 import { expectTaken } from '../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
-import { askSurplus, type PaidOrder, payOrder } from '../../support/orders.ts'
-import { AGAINST, act, done, type Person, usePerson, whileAlone } from '../../support/people.ts'
+import { askSurplus, payOrder, pick, TWICE } from '../../support/orders.ts'
+import {
+  AGAINST,
+  act,
+  done,
+  type Person,
+  usePerson,
+  whileAlone,
+  whileOnly,
+} from '../../support/people.ts'
 import { CONFIRM_MS, type LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { notifyOf } from '../../support/sync.ts'
@@ -156,6 +164,15 @@ describe('whoever asked for a refund does not end what holds it back: an externa
     await whileAlone(lab, asker, () => done(asker.decideExternal(external, 'never_happened')))
     await expectMarked(id, payment)
   })
+
+  it('is decided by them, and marked, when whoever else may decide waits for it too', async () => {
+    const { payment, id, external } = await makeExternal()
+    const beside = await other.ask(payment, '20')
+    const decide = () => done(asker.decideExternal(external, 'never_happened'))
+    await whileOnly(lab, [asker, other], decide)
+    await expectMarked(id, payment)
+    expect(await readMarked(beside)).toBe(false)
+  })
 })
 
 describe('whoever asked for a refund does not end what holds it back: another refund of its payment', () => {
@@ -188,13 +205,10 @@ describe('whoever asked for a refund does not end what holds it back: another re
 
   it('is decided by them, and marked, when the only other one who may decide asked for it', async () => {
     const { payment, refundId, id } = await makeInferred()
-    const { sql } = lab.database
-    await sql`
+    await lab.database.sql`
       update refunds set requested_principal = (select principal from actors where id = ${other.id})
       where refund_id = ${refundId}`
-    await sql`update actors set ended_at = now() where id <> all(${[asker.id, other.id]})`
-    const decided = asker.decide(refundId, 'succeeded')
-    await done(decided.finally(() => sql`update actors set ended_at = null`))
+    await whileOnly(lab, [asker, other], () => done(asker.decide(refundId, 'succeeded')))
     await expectMarked(id, payment)
   })
 
@@ -207,10 +221,8 @@ describe('whoever asked for a refund does not end what holds it back: another re
   })
 })
 
-const TWICE = [{ amount: '100' }, { amount: '100' }]
-
-const pick = ({ payments }: PaidOrder, place = 0): LabPayment =>
-  payments[place] ?? expect.fail('no such payment')
+const readVersion = (transactionId: string) => lab.database.sql`
+  select version from transactions where transaction_id = ${transactionId}`
 
 /** A surplus refund that waits, because what was made elsewhere of another payment of the order is contradicted. */
 async function makeSurplus(isOneTransaction: boolean) {
@@ -232,7 +244,34 @@ async function makeSurplus(isOneTransaction: boolean) {
   return { payment, id, transactionId, external: one?.id ?? '', discrepancy: told?.id }
 }
 
+/** A surplus refund, and a refund of 30 of another payment of its order, whose success was only inferred. */
+async function makeSurplusBeside() {
+  const first = pick(await payOrder(lab, 'DH1'))
+  const { transactionId } = await payOrder(lab, 'DH1')
+  const beside = await other.ask(first, '30')
+  await lab.pass(first)
+  await lab.passShowing(first, '30')
+  await lab.expectRefund(beside, 'succeeded', { inferred: true })
+  const asked = await askSurplus(lab, transactionId, {}, { key: asker.key })
+  return { ...(await expectTaken(asked)), payment: first, transactionId, beside }
+}
+
 describe('whoever asked for a surplus refund does not end what holds it back', () => {
+  it('by deciding a refund of another payment of the order', async () => {
+    const { id, beside } = await makeSurplusBeside()
+    await expectSame(await asker.decide(beside, 'failed', AGAINST), 'decide about refund')
+    await done(third.decide(beside, 'failed', AGAINST))
+    expect(await readMarked(id)).toBe(false)
+  })
+
+  it('by deciding such a refund, and is marked when nobody else may decide', async () => {
+    const { id, payment, transactionId, beside } = await makeSurplusBeside()
+    const before = await readVersion(transactionId)
+    await whileAlone(lab, asker, () => done(asker.decide(beside, 'succeeded')))
+    expect(await readVersion(transactionId)).not.toEqual(before)
+    await expectMarked(id, payment)
+  })
+
   it.each([
     ['the same transaction', true],
     ['another transaction of the order', false],
@@ -249,11 +288,9 @@ describe('whoever asked for a surplus refund does not end what holds it back', (
 
   it('and is marked when nobody else may decide', async () => {
     const { payment, id, transactionId, external } = await makeSurplus(false)
-    const readVersion = () => lab.database.sql`
-      select version from transactions where transaction_id = ${transactionId}`
-    const before = await readVersion()
+    const before = await readVersion(transactionId)
     await whileAlone(lab, asker, () => done(asker.decideExternal(external, 'matched', AGAINST)))
-    expect(await readVersion()).not.toEqual(before)
+    expect(await readVersion(transactionId)).not.toEqual(before)
     await expectMarked(id, payment)
   })
 
