@@ -91,17 +91,20 @@ async function inParts<T>(
   return rows
 }
 
-/** A claim alone does not count: it may have been handed back without a call. Each call leaves a record. */
+/**
+ * A claim alone does not count: it may have been handed back without a call. Each call leaves a record, but one of
+ * before may be dated later, by a clock that has gone back since.
+ */
 const selectWaiting = (sql: Sql, keys: readonly TransactionKey[], since: string) =>
   sql<TransactionKey[]>`
     select k.merchant_code as "merchantCode", k.transaction_id as "transactionId"
     from ${selectKeys(sql, keys)} cross join lateral (
-      select lease_id from transactions as t where ${sql.unsafe(byTransaction('t'))} limit 1) as t
+      select lease_id, want, claimed from transactions as t where ${sql.unsafe(byTransaction('t'))} limit 1) as t
     left join lateral (
       select sent_at from gateway_calls as g
       where command = 'QUERY_PT' and sent_at >= ${since}::timestamptz
         and ${sql.unsafe(byTransaction('g'))} limit 1) as g on true
-    where g.sent_at is null or t.lease_id is not null`
+    where g.sent_at is null or t.lease_id is not null or t.want <> t.claimed`
 
 type Changed = TransactionKey &
   Pick<typeof changes.$inferSelect, 'paymentId' | 'refundId' | 'field' | 'before' | 'after' | 'at'>

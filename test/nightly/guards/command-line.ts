@@ -75,6 +75,13 @@ export const COMMAND_LINE: readonly Guard[] = [
   },
   ...guards({ file: 'src/cli/reconcile.ts', test: 'test/process/cli/reconcile.test.ts' }, [
     {
+      text: ' or t.want <> t.claimed',
+      mutation: '',
+      claim:
+        'reconcile without a worker does not take a call that a clock dated which has gone back since for the one that it asks for',
+      control: 'reconcile exits with 2 and the right spelling for no time',
+    },
+    {
       text: 'where g.sent_at is null or',
       mutation: 'where',
       claim:

@@ -153,4 +153,23 @@ describe('reconcile without a worker', () => {
       out: expect.stringMatching(/^1 transactions asked/),
     })
   })
+
+  it('does not take a call that a clock dated which has gone back since for the one that it asks for', async () => {
+    const { ctx } = rig.service
+    await emptyTables(rig.database)
+    await payQuietly(rig)
+    const { sql } = rig.database
+    await sql`update transactions set due_at = now()`
+    expect(await syncDue(ctx)).toBe(1)
+    const { count } = await sql`
+      update gateway_calls set sent_at = sent_at + interval '1 hour' where command = 'QUERY_PT'`
+    expect(count).toBe(1)
+    await sql`insert into processes (id, role, version) values (gen_random_uuid(), 'worker', '0')`
+    const asked = runCli(['reconcile', '--since', '1h'], { DATABASE_URL: rig.database.url })
+    const isAsked = async () => (await sql`select from transactions where want > claimed`).count > 0
+    await waitUntil(isAsked, { what: 'the transaction is asked for' })
+    expect(await Promise.race([asked, pause(2_000, 'waits')])).toBe('waits')
+    expect(await syncDue(ctx)).toBe(1)
+    expect(await asked).toMatchObject({ code: 0 })
+  })
 })
