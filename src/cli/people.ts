@@ -123,7 +123,8 @@ const REMOVE = command({
     })
     const value = { id, name, ended: true, keys, endpoints }
     const them = keys.length === 0 ? '' : formatTable(keys, ['id', 'name', 'merchantCode'])
-    const withThem = keys.length === 0 ? '' : `, and ${keys.length} API keys with it:`
+    const count = keys.length === 1 ? '1 API key' : `${keys.length} API keys`
+    const withThem = keys.length === 0 ? '' : `, and ${count} with it:`
     const text = `the access of ${name} has ended${withThem}\n${them}${describeEnded(endpoints)}`
     return { value, text }
   },

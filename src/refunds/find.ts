@@ -152,6 +152,12 @@ const SINCE = 'coalesce(r.last_sent_at, r.requested_at)'
 const TRANSACTION_KEY = ['merchant_code', 'transaction_id']
 const OF_TRANSACTION = byKey('t', TRANSACTION_KEY, 'r')
 const DISCREPANCIES = byKey('d', TRANSACTION_KEY, 'r')
+/** Who takes care of the refund `r`, or else of a discrepancy of it. */
+const ASSIGNEE = `coalesce((
+  select assignee from refund_reviews as v where ${byKey('v', ['merchant_code', 'refund_id'], 'r')} limit 1), (
+  select d.assignee from (select * from discrepancies as d where ${DISCREPANCIES} offset 0) as d
+  where d.refund_id = r.refund_id and d.resolved_at is null and d.assignee is not null
+  order by d.id desc limit 1))`
 
 /** The limit is a literal in the statement, because for a parameter the planner expects many rows. */
 export const WAITING_PAGE = 50
@@ -178,12 +184,7 @@ export async function listWaitingRefunds(
   const returned = isAsked ? await listReturnedOnce(sql, merchants) : []
   const waiting = await sql<WaitingRefund[]>`
     select ${sql.unsafe(ROW)}, ${sql.unsafe(ORDER_COLUMNS)}, ${since}::text as "waitingSince",
-      coalesce((select assignee from refund_reviews as v
-        where v.merchant_code = r.merchant_code and v.refund_id = r.refund_id), (
-        select d.assignee from (
-          select * from discrepancies as d where ${sql.unsafe(DISCREPANCIES)} offset 0) as d
-        where d.refund_id = r.refund_id and d.resolved_at is null and d.assignee is not null
-        order by d.id desc limit 1)) as assignee
+      ${sql.unsafe(ASSIGNEE)} as assignee
     from (
       select r.* from json_array_elements_text(${JSON.stringify(merchants)}::json) as account
       cross join json_array_elements_text(${JSON.stringify(statuses)}::json) as one
@@ -214,7 +215,8 @@ async function listReturnedOnce(
   // A generic plan uses the index of those that are not released only if the query repeats its predicate.
   const released = sql.unsafe(String(RELEASED))
   return await sql<WaitingRefund[]>`
-    select ${sql.unsafe(ROW)}, ${sql.unsafe(ORDER_COLUMNS)}, r.resolved_at::text as "waitingSince", null as assignee
+    select ${sql.unsafe(ROW)}, ${sql.unsafe(ORDER_COLUMNS)}, r.resolved_at::text as "waitingSince",
+      ${sql.unsafe(ASSIGNEE)} as assignee
     from (
       select r.* from json_array_elements_text(${JSON.stringify(merchants)}::json) as account
       cross join lateral (

@@ -61,7 +61,7 @@ export async function checkOrder(
   key: TransactionKey,
 ): Promise<void> {
   const found = await runInTransaction(ctx.db.sql, async (tx) => {
-    const orderId = await lockOrder(tx, key)
+    const orderId = await takeTurn(tx, key)
     if (orderId === undefined) return []
     const { expected, rows } = judgeOrder(await readOrder(tx, key.merchantCode, orderId))
     await writeRows(tx, rows)
@@ -79,7 +79,7 @@ export async function checkOrder(
 }
 
 /** Lets checks of an order take turns, so that the last one has read it last. @returns the order's id */
-async function lockOrder(
+async function takeTurn(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<string | undefined> {

@@ -307,7 +307,10 @@ export const TEXTS = {
   'refunds.next.inferred': ['Its notification is awaited. Until it arrives, or a person confirms that the refund happened, its amount stays reserved.', 'Đang chờ thông báo. Cho đến khi có thông báo, hoặc có người xác nhận đã hoàn tiền, số tiền này vẫn được giữ lại.'],
   'refunds.next.failed': ['Nothing. The amount can be refunded again.', 'Không còn bước nào. Số tiền có thể được hoàn lại lần nữa.'],
   'refunds.next.needs_review': ['A person has to decide what happened to it.', 'Cần một người kết luận điều đã xảy ra.'],
-  'refunds.next.returnedOnce': ['The money came back. It can be refunded again once another person confirms that, or two answers of the gateway show it.', 'Tiền đã bị trả về. Có thể hoàn lại khi có người khác xác nhận điều đó, hoặc khi hai lần trả lời của cổng cho thấy.'],
+  'refunds.next.returnedOnce': [
+    'The money came back. It can be refunded again once another person confirms that or, where the gateway had shown the refund, its answers no longer do.',
+    'Tiền đã bị trả về. Có thể hoàn lại khi có người khác xác nhận điều đó hoặc, nếu cổng từng hiển thị khoản hoàn này, khi các câu trả lời của cổng không còn hiển thị nữa.',
+  ],
   'refunds.next.returned': ['Nothing. The money came back to the account.', 'Không còn bước nào. Tiền đã được trả về tài khoản bán hàng.'],
   'lists.any': ['Any', 'Tất cả'],
   'lists.submit': ['Show', 'Xem'],

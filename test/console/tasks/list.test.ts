@@ -238,6 +238,15 @@ describe('refunds that need a decision', () => {
     const section = readSection((await tasks(people.operator)).html, 'reviews') ?? ''
     expect(section).toMatch(/No evidence arrived\. .* Linh .*contradicts itself\. .* Minh/)
   })
+
+  it('show who takes care of one that awaits a second word that its money came back', async () => {
+    const id = await makeSent('needs_review', 5)
+    await moveTo(rig.database, id, 'returned')
+    await rig.database.sql`
+      insert into refund_reviews (merchant_code, refund_id, assignee) values (${merchantCode}, ${id}, 'Linh')`
+    const section = readSection((await tasks(people.operator)).html, 'reviews') ?? ''
+    expect(section).toMatch(/another one has to confirm it\. .* Linh/)
+  })
 })
 
 describe('discrepancies', () => {
