@@ -458,7 +458,7 @@ describe('a second loss', () => {
     const session = openSession(lab.database.url, 'test')
     try {
       const { log } = lab.service.ctx
-      expect(await confirmNothingLost(session.sql, log, readActor())).toBeDefined()
+      await expect(confirmNothingLost(session.sql, log, readActor())).resolves.toBeDefined()
     } finally {
       await session.close()
     }

@@ -389,6 +389,9 @@ describe('once their refund is over, whoever asked for it does not release the h
     await expectKept()
     await done(asker.cancel(id))
     await expectKept()
+    await lab.database.sql`update hold_changes set at = at - interval '1 hour'`
+    await lab.database.sql`
+      update refunds set updated_at = updated_at - interval '59 min' where refund_id = ${id}`
     await done(asker.hold(path))
     await expectKept()
     await done(other.release(path))
