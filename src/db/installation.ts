@@ -29,10 +29,11 @@ const SERVER = `(
 
 /**
  * The condition for sending refunds and events: sending has not been stopped, and this is still the server on record.
- * After a takeover that was trusted, it is false until a worker has seen that trust committed, and for 15 s from then
- * on: every worker compares every 5 s, and one of them may have seen a commit that the process which trusted it did not
- * know of. A worker that is cut off cannot be told from one that is gone, so nobody waits for longer; it ends the trust
- * when it compares. On Citus the clock here is a worker's, and may differ from the coordinator's by a second.
+ * After a takeover that was trusted, it is false until a worker has seen that trust committed, for 15 s from then on,
+ * and until one has seen that, as each of these commits may wait for a standby: every worker compares every 5 s, and one
+ * of them may have seen a commit that the process which trusted it did not know of. A worker that is cut off cannot be
+ * told from one that is gone, so nobody waits for longer; it ends the trust when it compares. On Citus the clock here is
+ * a worker's, and may differ from the coordinator's by a second.
  * The statements that record an attempt or publish events contain it, so that no failover can come in between;
  * webhook delivery checks it before each round. In a Citus statement that writes, it must be in a subselect, which
  * runs on the node that has the tables.
@@ -40,7 +41,7 @@ const SERVER = `(
 export const MAY_SEND_SQL = `exists (
   select from installation as i, ${SERVER}
   where i.stopped_at is null and i.system_identifier = server.system_identifier and i.timeline = server.timeline
-    and (i.trusted_at = 'infinity' or i.trusted_at between clock_timestamp() - interval '15 s'
+    and (i.trusted_at in ('infinity', i.seen_at) or i.trusted_at between clock_timestamp() - interval '15 s'
       and clock_timestamp() + interval '2 s') is not true)`
 
 /**
@@ -72,8 +73,12 @@ type Server = { systemIdentifier: string; timeline: number }
 const LOST_AGAIN =
   'commits may have been lost again meanwhile, so nothing is sent: look at what was lost, and run it again'
 
-/** When a process last saw the server it knows (µs, by the database's clock), and on which timeline. */
-export type Sighting = { timeline: number | undefined; seenAt: number | undefined }
+/** When a process last saw the server it knows (µs, by the database's clock), on which timeline, and if that is trusted. */
+export type Sighting = {
+  timeline: number | undefined
+  seenAt: number | undefined
+  isTrusted?: boolean
+}
 
 const NEVER: Sighting = { timeline: undefined, seenAt: undefined }
 
@@ -160,7 +165,8 @@ export async function compareServer(sql: Sql, sighting?: Sighting): Promise<Stop
   if (known && isSame(known) && explainLoss(known, sighting ?? NEVER) === undefined) {
     if (!sighting) return known.stop ?? undefined
     // What is visible may have been sent already, even if no standby has it.
-    Object.assign(sighting, { timeline: known.timeline, seenAt: known.seenAt })
+    const { timeline, seenAt, trustedSeenAt } = known
+    Object.assign(sighting, { timeline, seenAt, isTrusted: trustedSeenAt !== null })
     sighting.seenAt = (await noteSeen(sql, known)) ?? sighting.seenAt
     return known.stop ?? undefined
   }

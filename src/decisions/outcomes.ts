@@ -33,7 +33,7 @@ export type LockedRefund = {
   locked: LockedRefunds
   access: Access
   beside: Circumstances
-  /** Other refunds of the payment, which whoever decides requested and this may hold back (`requireAnother`). */
+  /** Other refunds of the payment or its order, which whoever decides requested and this may hold back (`requireAnother`). */
   own: readonly OwnRequest[]
 }
 

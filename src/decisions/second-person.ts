@@ -103,9 +103,9 @@ const TRANSACTION = ['merchant_code', 'transaction_id']
 const NOT_ENDED = isUnendedSql('r')
 
 /**
- * Finds the principal's own requests among what is held back, and those of others with the refund that is decided; of a
- * whole account only their own. Who asked for one of the others is nobody else who may decide: people who each asked for
- * a refund would wait for each other.
+ * Finds the principal's own requests among what is held back, and those of others with the refund that is decided. Who
+ * asked for one of the others is nobody else who may decide: people who each asked for a refund would wait for each
+ * other. Not so for a hold, which its setter may always release.
  */
 async function listHeldBack(
   tx: Tx,
@@ -114,6 +114,7 @@ async function listHeldBack(
 ): Promise<{ own: OwnRequest[]; others: string[] }> {
   const open = 'ofAccount' in ends ? await listOfAccount(tx, who, ends) : await listOf(tx, ends)
   const own = open.filter((refund) => isOwnRequest(who, refund))
+  if (ends.heldSince !== undefined) return { own, others: [] }
   const others = open.filter((refund) => !own.includes(refund)).map(({ refundId }) => refundId)
   return { own, others: ends.decided === undefined ? others : [ends.decided, ...others] }
 }

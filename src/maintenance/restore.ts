@@ -129,7 +129,7 @@ async function askAboutOpen(sql: Sql): Promise<number> {
 }
 
 const TRUSTED =
-  'a standby has taken over, and has every commit that this process knows of; refunds and events are sent again in 15 s, when every process has compared it'
+  'a standby has taken over, and has every commit that this process knows of; refunds and events are sent again once every process has compared it'
 
 /**
  * Creates a pass that detects that the database is another server, or continues from an earlier moment. From then on
@@ -144,7 +144,8 @@ export function createServerWatch({ db, log }: Pick<Context, 'db' | 'log'>): () 
     const stop = await compareServer(db.sql, sighting)
     if (stop && throttle(stop.since)) log.error({ since: stop.since }, describeStop(stop))
     if (!stop && isStopped) log.info('refunds and events are sent again')
-    if (!stop && before !== undefined && before !== sighting.timeline) log.info(TRUSTED)
+    const { timeline, isTrusted } = sighting
+    if (isTrusted && before !== undefined && before !== timeline) log.info(TRUSTED)
     isStopped = stop !== undefined
   }
 }

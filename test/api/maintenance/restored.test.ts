@@ -50,7 +50,7 @@ afterEach(async () => {
   await compareServer(sql())
   await sql()`
     update installation set stopped_at = null, stopped_because = null, trusted_at = null,
-      restored_at = least(restored_at, clock_timestamp())`
+      trusted_seen_at = null, restored_at = least(restored_at, clock_timestamp())`
 })
 
 const restored = (...args: string[]) =>
@@ -368,7 +368,13 @@ describe('a standby that was trusted', () => {
     expect(await maySend(sql())).toBe(false)
     expect(await compareServer(sql(), seen())).toBeUndefined()
     expect(await maySend(sql())).toBe(false)
-    await sql()`update installation set trusted_at = trusted_at + interval '1 hour'`
+    // As if the commit of that sighting, too, had waited for a standby.
+    await sql()`
+      update installation set trusted_at = trusted_at - interval '1 hour', seen_at = seen_at - interval '1 hour'`
+    expect(await maySend(sql())).toBe(false)
+    expect(await compareServer(sql(), seen())).toBeUndefined()
+    expect(await maySend(sql())).toBe(true)
+    await sql()`update installation set trusted_at = clock_timestamp() + interval '1 hour'`
     expect(await maySend(sql())).toBe(true)
     // On Citus the clock that has dated it may be a second ahead.
     const times = ['1 s', '-12 s', '-16 s']
@@ -397,6 +403,7 @@ describe('a standby that was trusted', () => {
   })
 
   it('is told in the log once', async () => {
+    await sql()`update installation set trusted_seen_at = seen_at`
     const kept = keepLog()
     const db = { ...lab.service.ctx.db, sql: failOver().sql }
     const watch = createServerWatch({ db, log: kept.log })
@@ -431,7 +438,7 @@ describe('a standby that was trusted', () => {
     const failingOver = failOver()
     await compareServer(failingOver.sql, seen)
     expect(failingOver.count()).toBe(2)
-    expect(seen).toEqual({ timeline: 0, seenAt: row?.at })
+    expect(seen).toEqual({ timeline: 0, seenAt: row?.at, isTrusted: false })
   })
 })
 

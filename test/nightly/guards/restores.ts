@@ -111,9 +111,14 @@ export const RESTORES: readonly Guard[] = [
       claim: UNCOMPARED,
     },
     {
-      text: "i.trusted_at = 'infinity' or i.trusted_at between",
-      mutation: 'i.trusted_at between',
+      text: "i.trusted_at in ('infinity', i.seen_at) or",
+      mutation: 'i.trusted_at = i.seen_at or',
       claim: WAITING,
+    },
+    {
+      text: "i.trusted_at in ('infinity', i.seen_at) or",
+      mutation: "i.trusted_at = 'infinity' or",
+      claim: UNCOMPARED,
     },
     {
       text: "then trusted_at else 'infinity' end",
@@ -157,8 +162,9 @@ export const RESTORES: readonly Guard[] = [
       claim: LACKS,
     },
     {
-      text: '{ timeline: known.timeline, seenAt: known.seenAt })',
-      mutation: '{ timeline: known.timeline })',
+      text: '{ timeline, seenAt, isTrusted: trustedSeenAt !== null })',
+      mutation:
+        '{ timeline, seenAt: sighting.seenAt, isTrusted: trustedSeenAt !== null && seenAt > 0 })',
       claim:
         'a standby that was trusted is compared with what was visible, even if no standby had it',
     },

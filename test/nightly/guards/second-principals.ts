@@ -270,6 +270,26 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by them, and marked, when nobody else may decide',
   },
   {
+    file: 'src/decisions/second-person.ts',
+    text: "(d.status = 'returned' and k.principal = d.resolved_principal)",
+    mutation: "(d.status = 'failed' and k.principal = d.resolved_principal)",
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: another refund of its payment is decided by them, and marked, when the only other one who may decide gave the first word on it',
+    control:
+      'whoever asked for a refund does not end what holds it back: another refund of its payment is decided by them once their own has ended',
+  },
+  {
+    file: 'src/decisions/second-person.ts',
+    text: 'if (ends.heldSince !== undefined) return',
+    mutation: "if (ends.heldSince === '') return",
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: a hold on the payment that somebody else set who asked for a refund of the payment, too, is not released by them',
+    control:
+      'whoever asked for a refund does not end what holds it back: a hold on the payment that somebody else set is released by another principal',
+  },
+  {
     file: 'src/console/refund-subject.ts',
     text: 'explainOutcomes(find, possible)',
     mutation: 'explainOutcomes(find, outcomes)',

@@ -212,6 +212,13 @@ describe('whoever asked for a refund does not end what holds it back: another re
     await expectMarked(id, payment)
   })
 
+  it('is decided by them, and marked, when the only other one who may decide gave the first word on it', async () => {
+    const { payment, refundId, id } = await makeInferred()
+    await done(third.decide(refundId, 'returned', AGAINST))
+    await whileOnly(lab, [asker, third], () => done(asker.decide(refundId, 'returned')))
+    await expectMarked(id, payment)
+  })
+
   it('is decided by them once their own has ended', async () => {
     const { refundId, id } = await makeInferred()
     await lab.database.sql`
@@ -317,9 +324,10 @@ describe.each(TARGETS)(
   (target) => {
     const deed = `release the hold of ${target}`
 
-    async function makeHeld(setter: Pick<Person, 'hold'>) {
+    async function makeHeld(setter: Pick<Person, 'hold'>, second?: Pick<Person, 'ask'>) {
       const payment = await lab.open()
       const id = await asker.ask(payment, '60')
+      await second?.ask(payment, '20')
       const ids = { merchant: merchantCode, payment: payment.id, refund: id }
       const path = `${target}/${ids[target]}`
       await done(setter.hold(path))
@@ -365,6 +373,11 @@ describe.each(TARGETS)(
       const { payment, id, path } = await makeHeld(other)
       await whileAlone(lab, asker, () => done(asker.release(path)))
       await expectMarked(id, payment)
+    })
+
+    it('that somebody else set who asked for a refund of the payment, too, is not released by them', async () => {
+      const { path } = await makeHeld(other, other)
+      await whileOnly(lab, [asker, other], async () => expectSame(await asker.release(path), deed))
     })
 
     it('is released by whoever asked for no refund that it holds', async () => {
