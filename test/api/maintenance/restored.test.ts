@@ -555,6 +555,7 @@ describe('a restore that is confirmed', () => {
     const { payment, refundId } = await lab.openAsked()
     await sql()`
       update refunds set requested_at = now() - interval '8 days' where refund_id = ${refundId}`
+    await sql()`update installation set restored_at = null`
     await stop()
     await reconcileUnqueried(lab.service.ctx)
     expect(await lab.status(refundId)).toBe('needs_review')

@@ -227,7 +227,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       },
       {
         text: 'changed: listTransactionsOf([...own, key])',
-        mutation: 'changed: [key]',
+        mutation: 'changed: listTransactionsOf([...own.slice(0, 0), key])',
         claim:
           'whoever asked for a surplus refund does not end what holds it back by deciding such a refund, and is marked when nobody else may decide',
       },
@@ -262,7 +262,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   {
     file: 'src/decisions/second-person.ts',
     text: 'others: ends.decided === undefined ? others : [ends.decided, ...others]',
-    mutation: 'others: ends.decided === undefined ? [] : [ends.decided]',
+    mutation: 'others: ends.decided === undefined ? others.slice(0, 0) : [ends.decided, ...others]',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by them, and marked, when whoever else may decide waits for it too',
