@@ -12,7 +12,7 @@ import { type Message, type OpenStream, openEventStream } from '../../support/fe
 import { addKey, KEY, MERCHANT, type Rig, startTestService } from '../../support/service.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
-const LIMITS = { streams: 3, ofOneKey: 2, heartbeatMs: 100, stallMs: 2_000 }
+const LIMITS = { streams: 3, ofOneKey: 2, heartbeatMs: 100, stallMs: 5_000 }
 
 /** Only the test publishes here. */
 let rig: Rig
