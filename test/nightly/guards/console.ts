@@ -294,7 +294,7 @@ export const CONSOLE: readonly Guard[] = [
     {
       text: "open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S)",
       mutation:
-        "open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S) ?? Notice.safeParse(given).data",
+        "open(ctx, owner, given.split('.')[1] ?? '', Notice, SAID_S) ?? Notice.safeParse({ code: given.split('.')[0], count: 0 }).data",
       claim:
         'a refund that waits for an approval is said to be declined to whoever declined it, on its page, for a minute',
       control: 'a refund that waits for an approval is declined with a reason',
