@@ -10,6 +10,11 @@ const READ: Readonly<Record<number, ReadMessage>> = { 75: 'K', 69: 'E', 83: 'S',
 const HEAD_BYTES = 5
 const NOTHING = Buffer.alloc(0)
 
+const [DATA_ROW, COMMAND_COMPLETE] = Buffer.from('DC')
+
+/** A CommandComplete without a tag. */
+const END_OF_ROWS = Buffer.from('C\0\0\0\x05\0')
+
 /** Why a session must end: `writes` means that the server accepts none, so all sessions must end. */
 export type Refusal = { of: 'session' | 'writes'; error: Error }
 
@@ -23,7 +28,9 @@ type Reading = {
 }
 
 /**
- * Creates a reader of the server's messages, which may arrive in chunks of any size.
+ * Creates a reader of the server's messages, which may arrive in chunks of any size. An error among the rows of an answer
+ * is preceded by the end of the rows, because the driver (3.4.9) counts rows up to that, and would leave the first
+ * places of the next answer empty (porsager/postgres 1119, 1181).
  * @returns a function that returns the part of a chunk for the driver, up to a message that ends the session
  */
 export function createReader({ judge, isOwed, isOurs }: Reading) {
@@ -31,6 +38,7 @@ export function createReader({ judge, isOwed, isOurs }: Reading) {
   let held = NOTHING
   /** Bytes still to come of a message that was partly passed on. */
   let unread = 0
+  let isInRows = false
   return (chunk: Buffer): { passed: Buffer; refusal?: Refusal } => {
     const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
     let at = unread
@@ -40,6 +48,8 @@ export function createReader({ judge, isOwed, isOurs }: Reading) {
       const type = READ[bytes[at] ?? 0]
       const next = at + 1 + bytes.readUInt32BE(at + 1)
       const isDropped = isOurs()
+      if (bytes[at] === DATA_ROW) isInRows = !isDropped
+      else if (bytes[at] === COMMAND_COMPLETE) isInRows = false
       if ((type || isDropped) && next > bytes.length) break
       const refusal = type && judge(type, bytes.subarray(at + HEAD_BYTES, next))
       if (refusal) return { passed: join([...passed, bytes.subarray(from, at)]), refusal }
@@ -47,6 +57,10 @@ export function createReader({ judge, isOwed, isOurs }: Reading) {
       if (isDropped) {
         passed.push(bytes.subarray(from, at))
         from = next
+      } else if (type === 'E' && isInRows) {
+        passed.push(bytes.subarray(from, at), END_OF_ROWS)
+        from = at
+        isInRows = false
       }
       at = next
     }

@@ -180,6 +180,13 @@ export const SESSIONS: readonly Guard[] = [
   },
   ...guards({ file: 'src/platform/postgres/messages.ts' }, [
     {
+      text: "else if (type === 'E' && isInRows) {",
+      mutation: "else if (type === 'E' && isInRows && isDropped) {",
+      test: 'test/process/postgres/ended-session.test.ts',
+      claim: 'a statement that fails among its rows leaves the next answer whole',
+      control: 'a statement that got no connection in time is refused, and does nothing later',
+    },
+    {
       text: "fields.severity === 'FATAL' || fields",
       mutation: "fields.severity === 'fatal' || fields",
       test: 'test/process/postgres/ended-session.test.ts',

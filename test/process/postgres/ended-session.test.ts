@@ -159,6 +159,24 @@ it('the last statement of a unit of work that fails is not committed by itself',
   expect(await sql`select n from widened order by n`).toEqual([{ n: 1 }, { n: 3 }])
 })
 
+// porsager/postgres 1119, 1181: the driver would leave as many places of the next answer empty.
+it('a statement that fails among its rows leaves the next answer whole', async () => {
+  const { sql, openReads, close } = openDatabase(database.url, 1)
+  const reads = openReads(1)
+  onTestFinished(async () => void (await Promise.all([close(), reads.close()])))
+  const failing = 'select 1 / (3 - n) as n from generate_series(1, 5) as n'
+  for (const session of [sql, reads.sql]) {
+    await expect(session.unsafe(failing)).rejects.toMatchObject({ code: '22012' })
+    expect(await session`select 1 as n`).toEqual([{ n: 1 }])
+    const behind = [session.unsafe(failing), session`select n from generate_series(1, 2) as n`]
+    const [failed, rows] = await Promise.allSettled(behind)
+    expect([failed, rows]).toMatchObject([
+      { status: 'rejected', reason: { code: '22012' } },
+      { status: 'fulfilled', value: [{ n: 1 }, { n: 2 }] },
+    ])
+  }
+})
+
 it('a statement that got no connection in time is refused, and does nothing later', async () => {
   const { sql, close } = openPool(database.url, 1, { waitMs: 300 })
   onTestFinished(close)

@@ -18,6 +18,7 @@ const READY = message('Z', 'I')
 const BEFORE = Buffer.concat([
   message('S', 'in_hot_standby\0off\0'),
   message('D', 'a row with EZEZ in it'),
+  message('C', 'SELECT 1\0'),
   error('ERROR', '23505'),
   message('Z', 'I'),
 ])
@@ -77,16 +78,29 @@ describe('however a session is cut into chunks, the reader', () => {
   })
 
   it('holds an error back until the server is ready, if it will say so', () => {
-    const refused = Buffer.concat([message('D', 'Z'), error('ERROR', '23505')])
+    const refused = Buffer.concat([message('2', 'Z'), error('ERROR', '23505')])
     const notice = message('N', 'SNOTICE\0Mthe row is Z\0\0')
     for (const size of SIZES) {
       const early = readIn(size, Buffer.concat([refused, notice]), { isOwed: true })
-      expect(early.passed.equals(message('D', 'Z')), `in chunks of ${size}`).toBe(true)
+      expect(early.passed.equals(message('2', 'Z')), `in chunks of ${size}`).toBe(true)
       const whole = Buffer.concat([refused, notice, READY])
       for (const isOwed of [true, false]) {
         expect(readIn(size, whole, { isOwed }).passed.equals(whole)).toBe(true)
       }
       expect(readIn(size, refused).passed.equals(refused)).toBe(true)
+    }
+  })
+
+  it('ends the rows before an error among them', () => {
+    const [rows, refused] = [message('D', 'ZE').toString(), error('ERROR', '57014').toString()]
+    const given = Buffer.from(`${rows}${rows}${refused}${READY}${rows}${AFTER}${refused}${READY}`)
+    const ended = `${rows}${rows}${message('C', '\0')}${refused}${READY}`
+    const expected = Buffer.from(`${ended}${rows}${AFTER}${refused}${READY}`)
+    for (const size of SIZES) {
+      for (const isOwed of [true, false]) {
+        const { passed } = readIn(size, given, { isOwed })
+        expect(passed.equals(expected), `in chunks of ${size}`).toBe(true)
+      }
     }
   })
 
