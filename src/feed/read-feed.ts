@@ -170,7 +170,9 @@ export async function selectEvents(
       at::text as at, ${namesRefund} as "namesRefund", ${sql.unsafe(listOrderIds('e'))}
     from bounds left join (select events.* from page join events using (id)) as e on true
     order by id`
-  const { removed = 0, head = 0, reach = null, isStopped = false } = rows[0] ?? {}
+  const [first] = rows
+  if (!first) throw new Error('the database did not say where the feed begins and ends')
+  const { removed, head, reach, isStopped } = first
   const events = rows.filter((row) => row.id !== null)
   const last = events.length === limit ? events.at(-1)?.id : undefined
   const next = last ?? reach ?? head

@@ -81,15 +81,16 @@ type UnsentRefund = TransactionKey & {
  * lost. A held one is held again: whoever set the first hold may release it, and did not know of the restore.
  */
 async function holdUnsent(ctx: RestoreContext, actor: Actor): Promise<number> {
-  const [{ newest } = { newest: '0' }] = await ctx.db.sql<{ newest: string }[]>`
+  const [before] = await ctx.db.sql<{ newest: string }[]>`
     select coalesce(max(id), 0)::text as newest from hold_changes`
+  if (!before) throw new Error('the database did not say which holds were set before')
   for (let held = 0; ; ) {
     const rows = await ctx.db.sql<UnsentRefund[]>`
       select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
         payment_id as "paymentId", hold ->> 'reason' as before
       from refunds as r where status in ${ctx.db.sql.unsafe(UNSENT)} and not exists (
         select from hold_changes as h
-        where h.merchant_code = r.merchant_code and h.id > ${newest}
+        where h.merchant_code = r.merchant_code and h.id > ${before.newest}
           and h.target = 'refund' and h.target_id = r.refund_id::text and h.principal is null)
       order by requested_at limit 100`
     if (rows.length === 0) return held

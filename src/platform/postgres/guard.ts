@@ -4,7 +4,6 @@ import {
   createReader,
   dropUnsent,
   isCancelRequest,
-  isIdle,
   type ReadMessage,
   type Refusal,
   readError,
@@ -55,7 +54,7 @@ type SessionOptions = {
  *   received would be reported as done.
  * - A FATAL error is also passed on with the close, and any other error with the end of the answer. Otherwise, the
  *   driver would keep it and reject the first statement of its next session with it.
- * - A session ends when the driver would repeat a statement of a transaction after its COMMIT.
+ * - A session ends when the driver would repeat a statement: in a transaction it would do so after the COMMIT.
  * - What the driver kept from its last session is not sent in the next one.
  * - A session that cannot be opened is closed without an error, so that the driver connects again, and the line tells
  *   everyone who waits. The driver would tell only one, and lose a place in its pool for each unit of work that waits.
@@ -112,13 +111,12 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   return socket
 }
 
-/** Judges the server's messages: whether the session must end, and whether it is between two units of work. */
+/** Judges the server's messages: whether the session must end. */
 function createJudge(
   readOnly: boolean,
   phases: ReturnType<typeof followPhases>,
   watch: ReturnType<typeof watchAnswers>,
 ) {
-  let isInTransaction = false
   let preparing: 'due' | 'sent' | 'done' = 'due'
   const isOurs = () => preparing === 'sent'
   return {
@@ -130,11 +128,10 @@ function createJudge(
       return Buffer.concat([PREPARE_SESSION, bytes])
     },
     judge(type: ReadMessage, body: Buffer): Refusal | undefined {
-      if (type === 'E') return readError(body, { readOnly, isInTransaction, isOurs: isOurs() })
+      if (type === 'E') return readError(body, { readOnly, isOurs: isOurs() })
       if (type === 'S') return readParameter(body, readOnly)
       if (type === 'K' && body.length >= 8) phases.name(body)
       if (type !== 'Z') return undefined
-      isInTransaction = !isIdle(body)
       watch.onAnswered()
       phases.open()
       if (isOurs()) preparing = 'done'

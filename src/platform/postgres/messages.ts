@@ -30,7 +30,8 @@ type Reading = {
 /**
  * Creates a reader of the server's messages, which may arrive in chunks of any size. An error among the rows of an answer
  * is preceded by the end of the rows, because the driver (3.4.9) counts rows up to that, and would leave the first
- * places of the next answer empty (porsager/postgres 1119, 1181).
+ * places of the next answer empty (porsager/postgres 1119, 1181). Those of a session that ends are for the first
+ * statement of the next one, which is the driver's own and skips empty places.
  * @returns a function that returns the part of a chunk for the driver, up to a message that ends the session
  */
 export function createReader({ judge, isOwed, isOurs }: Reading) {
@@ -96,30 +97,27 @@ const FIELDS: Readonly<Record<string, string>> = {
 
 /**
  * Server functions after whose errors the driver repeats the statement. In a transaction, the repetition comes after
- * a COMMIT that was answered with ROLLBACK, so the statement would be committed alone.
+ * a COMMIT that was answered with ROLLBACK, so the statement would be committed alone. Outside of one, it and a
+ * statement that is sent at that moment get each other's answers.
  */
 const SENT_AGAIN = /^(FetchPreparedStatement|RevalidateCachedQuery|transformAssignedExpr)$/
 
 type SessionState = {
   /** The session itself is read-only, whatever its server accepts. */
   readOnly: boolean
-  isInTransaction: boolean
   /** It answers a statement of ours. If that fails, commits could be reported too soon. */
   isOurs: boolean
 }
 
 /** Reads an error, and decides whether it ends the session or, as a refusal to write, all sessions. */
-export function readError(
-  body: Buffer,
-  { readOnly, isInTransaction, isOurs }: SessionState,
-): Refusal | undefined {
+export function readError(body: Buffer, { readOnly, isOurs }: SessionState): Refusal | undefined {
   const fields: Record<string, string> = { message: 'the server ended the session' }
   for (const field of body.toString().split('\0')) {
     const name = FIELDS[field.charAt(0)]
     if (name) fields[name] = field.slice(1)
   }
   const isFatal = fields.severity === 'FATAL' || fields.severity === 'PANIC'
-  const isRepeated = isInTransaction && SENT_AGAIN.test(fields.routine ?? '')
+  const isRepeated = SENT_AGAIN.test(fields.routine ?? '')
   if (isFatal || isRepeated || isOurs) return { of: 'session', error: createServerError(fields) }
   if (readOnly || fields.code !== READ_ONLY) return undefined
   return { of: 'writes', error: createServerError(fields) }
@@ -168,11 +166,6 @@ export function dropUnsent(bytes: Buffer): Buffer {
   let at = 0
   while (at + HEAD_BYTES <= bytes.length && bytes[at] !== 0) at += 1 + bytes.readUInt32BE(at + 1)
   return bytes.subarray(at)
-}
-
-/** Reads a ReadyForQuery: whether the session is outside a transaction (Postgres 17, 53.7). */
-export function isIdle(ready: Buffer): boolean {
-  return ready[0] === 'I'.charCodeAt(0)
 }
 
 const CANCEL_CODE = 80_877_102

@@ -317,11 +317,20 @@ export const SESSIONS: readonly Guard[] = [
     control: 'the last statement of a unit of work that fails is not committed by itself',
   },
   {
-    file: 'src/platform/postgres/guard.ts',
-    text: '    isInTransaction = !isIdle(body)\n',
-    mutation: '    isInTransaction = isIdle(body) && isInTransaction\n',
+    file: 'src/platform/postgres/messages.ts',
+    text: "SENT_AGAIN.test(fields.routine ?? '')",
+    mutation: "SENT_AGAIN.test(fields.routine ?? '') && body.length === 0",
     test: 'test/process/postgres/ended-session.test.ts',
     claim: 'the last statement of a unit of work that fails is not committed by itself',
+    control:
+      'an error of a session that ends before it is ready again is that of no statement in the next one',
+  },
+  {
+    file: 'src/platform/postgres/messages.ts',
+    text: '(FetchPreparedStatement|RevalidateCachedQuery|',
+    mutation: '(FetchPreparedStatement|',
+    test: 'test/process/postgres/ended-session.test.ts',
+    claim: 'a statement whose rows have another shape by now is not repeated: its session ends',
     control:
       'an error of a session that ends before it is ready again is that of no statement in the next one',
   },

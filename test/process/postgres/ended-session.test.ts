@@ -159,6 +159,17 @@ it('the last statement of a unit of work that fails is not committed by itself',
   expect(await sql`select n from widened order by n`).toEqual([{ n: 1 }, { n: 3 }])
 })
 
+it('a statement whose rows have another shape by now is not repeated: its session ends', async () => {
+  const { sql, close } = openDatabase(database.url, 1)
+  onTestFinished(close)
+  await database.sql`create table reshaped as select 1 as n`
+  const read = () => sql`select * from reshaped`
+  await read()
+  await database.sql`alter table reshaped add more int`
+  await expect(read()).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
+  expect(await read()).toEqual([{ n: 1, more: null }])
+})
+
 // porsager/postgres 1119, 1181: the driver would leave as many places of the next answer empty.
 it('a statement that fails among its rows leaves the next answer whole', async () => {
   const { sql, openReads, close } = openDatabase(database.url, 1)
