@@ -423,6 +423,14 @@ export const CLAIMS: readonly Guard[] = [
       control:
         'what a process holds that is not seen any more stays as it is if the process is not known',
     },
+    {
+      text: 'seenAt = Math.max(seenAt, now - Math.max(0, worker))',
+      mutation: 'seenAt = now - Math.max(0, worker)',
+      claim:
+        'a process that only serves HTTP does not say so when the only worker stops, but 30 s after it saw it',
+      control:
+        'a process that only serves HTTP says once that it has seen no worker for 30 s, and that it sees one again',
+    },
   ]),
   {
     file: 'src/sync/claim-due.ts',
