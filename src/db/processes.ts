@@ -37,11 +37,11 @@ export async function writeStopped({ db: { sql }, lifecycle }: ProcessContext): 
   await sql`delete from processes where id = ${lifecycle.processId}`
 }
 
-/** Returns how long ago a worker that has not stopped was seen, and how long this process has run (ms). */
+/** Returns how long ago a worker that has not stopped was seen, and how long this process can write (ms). */
 export async function readAges({ db: { sql }, lifecycle }: ProcessContext) {
   const [row] = await sql<{ worker: number | null; own: number | null }[]>`
     select 1000 * extract(epoch from now() - max(seen_at) filter (where role <> 'web'))::float8 as worker,
-      1000 * extract(epoch from now() - max(started_at) filter (where id = ${lifecycle.processId}))::float8 as own
+      1000 * extract(epoch from now() - max(writing_since) filter (where id = ${lifecycle.processId}))::float8 as own
     from processes`
   return { worker: row?.worker ?? Number.POSITIVE_INFINITY, own: row?.own ?? 0 }
 }

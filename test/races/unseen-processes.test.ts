@@ -29,19 +29,14 @@ afterEach(async () => {
   await lab.database.sql`delete from webhook_endpoints`
 })
 
-type Given = { seenAgoS?: number; writingForS?: number; role?: string; startedAgoS?: number }
+type Given = { seenAgoS?: number; writingForS?: number; role?: string }
 
 /** A process as the database knows it; by default one that was seen just now, and could write for long. */
-async function makeProcess({
-  seenAgoS = 0,
-  writingForS = 60,
-  role = 'worker',
-  startedAgoS = 60,
-}: Given = {}) {
+async function makeProcess({ seenAgoS = 0, writingForS = 60, role = 'worker' }: Given = {}) {
   const processId = randomUUID()
   await lab.database.sql`
     insert into processes (id, role, version, started_at, seen_at, writing_since)
-    values (${processId}, ${role}, '0', now() - ${startedAgoS} * interval '1 s',
+    values (${processId}, ${role}, '0', now() - interval '60 s',
       now() - ${seenAgoS} * interval '1 s', now() - ${writingForS} * interval '1 s')`
   return changeLifecycle(lab.service.ctx, { processId, isWithoutWorker: false })
 }
@@ -236,10 +231,22 @@ describe('a process that only serves HTTP', () => {
   })
 
   it('does not say so in its first 30 s', async () => {
-    expect(await (await watchWorkers({ startedAgoS: 29 })).look()).toEqual([])
+    expect(await (await watchWorkers({ writingForS: 29 })).look()).toEqual([])
     expect(await (await watchWorkers()).look()).toEqual([NO_WORKER])
     await makeProcess({ role: 'all', seenAgoS: 29 })
     expect(await (await watchWorkers()).look()).toEqual([])
+  })
+
+  it('neither says so nor takes it back when no process could write for 30 s', async () => {
+    const gone = await makeProcess({ seenAgoS: 60 })
+    const after = await watchWorkers({ seenAgoS: 60 })
+    expect(await after.look()).toEqual([])
+    const before = await watchWorkers()
+    expect(await before.look()).toEqual([NO_WORKER])
+    await lab.database.sql`update processes set seen_at = now() - interval '60 s'`
+    expect(await before.look()).toEqual([NO_WORKER])
+    await writeSeen(gone)
+    expect(await before.look()).toEqual([NO_WORKER, SEEN_AGAIN])
   })
 
   it('does not say so when the only worker stops, but 30 s after it saw it', async () => {

@@ -450,4 +450,14 @@ export const CLAIMS: readonly Guard[] = [
       'a process writes that it lives, and since when it could: without a gap as long as two writes',
     control: 'a process is known from its start until it stops',
   },
+  {
+    file: 'src/db/processes.ts',
+    text: 'max(writing_since) filter',
+    mutation: 'max(started_at) filter',
+    test: 'test/races/unseen-processes.test.ts',
+    claim:
+      'a process that only serves HTTP neither says so nor takes it back when no process could write for 30 s',
+    control:
+      'a process that only serves HTTP says once that it has seen no worker for 30 s, and that it sees one again',
+  },
 ]
