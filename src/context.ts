@@ -16,6 +16,8 @@ export type Lifecycle = {
   processId: string
   /** `/readyz` is 200 only while it is `ready`, but requests before and after are served all the same. */
   phase: 'starting' | 'ready' | 'stopping'
+  /** What the log and `/readyz` of a process that only serves HTTP say about workers. */
+  isWithoutWorker: boolean
   /** Aborted when the process stops: no new work is accepted, and waiting readers are answered. */
   stopping: AbortSignal
   /** Aborted when the grace period is nearly over: calls in flight are aborted and their claims released. */

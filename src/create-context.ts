@@ -113,6 +113,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
       lifecycle: {
         processId: randomUUID(),
         phase: 'starting',
+        isWithoutWorker: false,
         stopping: stopping.signal,
         givingUp: givingUp.signal,
       },

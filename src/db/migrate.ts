@@ -219,7 +219,7 @@ const GIVE_UP_MS = 20_000
 async function reachDatabase(url: string, log: MigrationLog): Promise<void> {
   const { sql, close } = openSession(url, 'ipn-processor')
   const slow = setTimeout(() => {
-    const text = `the database at DATABASE_URL has not answered for ${SLOW_MS / 1000} s; the start ends after ${GIVE_UP_MS / 1000} s without an answer`
+    const text = `the database at DATABASE_URL has not answered for ${SLOW_MS / 1000} s; the start ends after at most ${GIVE_UP_MS / 1000} s without an answer`
     log.warn({}, text)
   }, SLOW_MS)
   try {

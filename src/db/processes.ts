@@ -7,7 +7,7 @@ export const SEEN_EVERY_MS = 3_000
 export const WRITE_GAP_MS = 2 * SEEN_EVERY_MS
 /** A process not seen for this long is dead or cannot write (ms). */
 export const UNSEEN_MS = 12_000
-const WORKER_UNSEEN_MS = 30_000
+export const WORKER_UNSEEN_MS = 30_000
 
 export const NO_WORKER =
   'no worker has been seen for 30 s: notifications are stored, but nobody asks the gateway, sends refunds or delivers webhooks; start a process with ROLE=worker or ROLE=all'
@@ -37,14 +37,11 @@ export async function writeStopped({ db: { sql }, lifecycle }: ProcessContext): 
   await sql`delete from processes where id = ${lifecycle.processId}`
 }
 
-/** Returns whether no worker has been seen for `WORKER_UNSEEN_MS`, in which this process ran all the time. */
-export async function isWithoutWorker({ db, lifecycle }: ProcessContext): Promise<boolean> {
-  const [row] = await db.sql<{ isWithout: boolean }[]>`
-    select not exists (
-        select from processes
-        where role <> 'web' and seen_at > now() - ${WORKER_UNSEEN_MS} * interval '1 millisecond')
-      and exists (
-        select from processes where id = ${lifecycle.processId}
-          and started_at <= now() - ${WORKER_UNSEEN_MS} * interval '1 millisecond') as "isWithout"`
-  return row?.isWithout === true
+/** Returns how long ago a worker that has not stopped was seen, and how long this process can write (ms). */
+export async function readAges({ db: { sql }, lifecycle }: ProcessContext) {
+  const [row] = await sql<{ worker: number | null; own: number | null }[]>`
+    select 1000 * extract(epoch from now() - max(seen_at) filter (where role <> 'web'))::float8 as worker,
+      1000 * extract(epoch from now() - max(writing_since) filter (where id = ${lifecycle.processId}))::float8 as own
+    from processes`
+  return { worker: row?.worker ?? Number.POSITIVE_INFINITY, own: row?.own ?? 0 }
 }

@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { describeStop, findStop } from '../db/installation.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
-import { isWithoutWorker, NO_WORKER } from '../db/processes.ts'
+import { NO_WORKER } from '../db/processes.ts'
 import { DomainError } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import { describePublicRefusals, describeResponse } from '../http/describe.ts'
@@ -36,7 +36,6 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
   const { healthReuseMs } = ctx.config
   const readMetrics = shareRuns(() => renderMetrics(ctx), healthReuseMs)
   const checkDatabase = shareRuns(() => findFault(ctx), healthReuseMs)
-  const checkWorkers = shareRuns(() => findNotes(ctx), healthReuseMs)
   const describePhase = () => PHASE_REASONS[ctx.lifecycle.phase]
   return createRouter()
     .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
@@ -49,9 +48,9 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
       // An unresponsive gateway does not make this process unready, because all others use the same gateway.
       const paused = ctx.gateway.breakers.listPaused()
       const { verbose } = c.req.valid('query')
-      const notes = verbose === undefined ? [] : await checkWorkers()
       const waits = { ...(paused.length > 0 ? { paused } : {}), ...(stopped ? { stopped } : {}) }
-      const noted = notes.length > 0 ? { notes } : {}
+      const isNoted = verbose !== undefined && ctx.lifecycle.isWithoutWorker
+      const noted = isNoted ? { notes: [NO_WORKER] } : {}
       return c.json({ status: 'ready' as const, ...waits, ...noted }, 200)
     })
     .openapi(metrics, async (c) => {
@@ -76,16 +75,6 @@ async function findFault({ db: { sql }, log }: Pick<HealthContext, 'db' | 'log'>
   } catch (error) {
     noteOutage(log, error, 'probes')
     return { why: describeOutage(error)?.what ?? OTHER_REASON }
-  }
-}
-
-/** Finds what somebody should know although it does not make this process unready. */
-async function findNotes(ctx: HealthContext): Promise<string[]> {
-  try {
-    return (await withTimeout(PROBE_TIMEOUT_MS, isWithoutWorker(ctx))) ? [NO_WORKER] : []
-  } catch (error) {
-    noteOutage(ctx.log, error, 'probes')
-    return []
   }
 }
 

@@ -1,6 +1,13 @@
 import type { Context } from '../context.ts'
 import { EVENTS_PUBLISHED, SYNC_DUE } from '../db/names.ts'
-import { isWithoutWorker, NO_WORKER, UNSEEN_MS, WRITE_GAP_MS, writeSeen } from '../db/processes.ts'
+import {
+  NO_WORKER,
+  readAges,
+  UNSEEN_MS,
+  WORKER_UNSEEN_MS,
+  WRITE_GAP_MS,
+  writeSeen,
+} from '../db/processes.ts'
 import { byTransaction, selectKeys, type TransactionKey } from '../db/transaction-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -9,16 +16,25 @@ import { leaseMs } from '../sync/claim-due.ts'
 
 type OwnProcess = Pick<Context, 'db' | 'log' | 'config' | 'lifecycle'>
 
-/** Creates the pass that records that this process lives. One that only serves HTTP warns once if no worker lives. */
+/**
+ * Creates the pass that records that this process lives. One that only serves HTTP warns once if no worker lives. When
+ * it last saw one it has to remember, because a worker that stops leaves no row.
+ */
 export function createPresence(ctx: OwnProcess): () => Promise<void> {
-  let isWarned = false
+  const { lifecycle, log } = ctx
+  let seenAt = Number.NEGATIVE_INFINITY
   return async () => {
     await writeSeen(ctx)
     if (ctx.config.ROLE !== 'web') return
-    const isWithout = await isWithoutWorker(ctx)
-    if (isWithout && !isWarned) ctx.log.warn(NO_WORKER)
-    if (!isWithout && isWarned) ctx.log.info('a worker is seen again')
-    isWarned = isWithout
+    const { worker, own } = await readAges(ctx)
+    const now = performance.now()
+    // The database's clock may have gone back since the worker was seen.
+    seenAt = Math.max(seenAt, now - Math.max(0, worker))
+    const isUnseen = now - seenAt >= WORKER_UNSEEN_MS
+    if (isUnseen === lifecycle.isWithoutWorker || (isUnseen && own < WORKER_UNSEEN_MS)) return
+    lifecycle.isWithoutWorker = isUnseen
+    if (isUnseen) log.warn(NO_WORKER)
+    else log.info('a worker is seen again')
   }
 }
 

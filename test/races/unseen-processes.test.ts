@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { afterEach, describe, expect, it } from 'vitest'
-import { isWithoutWorker, NO_WORKER, writeSeen, writeStopped } from '../../src/db/processes.ts'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { NO_WORKER, writeSeen, writeStopped } from '../../src/db/processes.ts'
+import { healthRoutes } from '../../src/health/routes.ts'
 import { followClock } from '../../src/maintenance/housekeeping.ts'
 import { createPresence, releaseUnseen } from '../../src/maintenance/processes.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import { leaseMs } from '../../src/sync/claim-due.ts'
-import type { SyncContext } from '../../src/sync/types.ts'
 import { claimEndpoints } from '../../src/webhooks/claim.ts'
 import { emptyTables } from '../support/database.ts'
 import { expectUnblocked, whileUncommitted } from '../support/locks.ts'
@@ -29,21 +29,16 @@ afterEach(async () => {
   await lab.database.sql`delete from webhook_endpoints`
 })
 
-type Given = { seenAgoS?: number; writingForS?: number; role?: string; startedAgoS?: number }
+type Given = { seenAgoS?: number; writingForS?: number; role?: string }
 
 /** A process as the database knows it; by default one that was seen just now, and could write for long. */
-async function makeProcess({
-  seenAgoS = 0,
-  writingForS = 60,
-  role = 'worker',
-  startedAgoS = 60,
-}: Given = {}): Promise<SyncContext> {
+async function makeProcess({ seenAgoS = 0, writingForS = 60, role = 'worker' }: Given = {}) {
   const processId = randomUUID()
   await lab.database.sql`
     insert into processes (id, role, version, started_at, seen_at, writing_since)
-    values (${processId}, ${role}, '0', now() - ${startedAgoS} * interval '1 s',
+    values (${processId}, ${role}, '0', now() - interval '60 s',
       now() - ${seenAgoS} * interval '1 s', now() - ${writingForS} * interval '1 s')`
-  return changeLifecycle(lab.service.ctx, { processId })
+  return changeLifecycle(lab.service.ctx, { processId, isWithoutWorker: false })
 }
 
 const read = (id: string) => readItem(lab, id)
@@ -207,35 +202,70 @@ describe('a process', () => {
   })
 })
 
+const SEEN_AGAIN = 'a worker is seen again'
+
+/** A process that only serves HTTP, and looks for workers when it is told to. */
+async function watchWorkers(given: Given = {}) {
+  const { log, saying } = keepLog()
+  const web = { ...(await makeProcess({ role: 'web', ...given })), log }
+  const pass = createPresence(web)
+  const routes = healthRoutes(web, false)
+  return {
+    /** @returns all that it has logged */
+    async look() {
+      await pass()
+      return saying('').map(({ msg }) => msg)
+    },
+    ask: async (query: string) => await (await routes.request(`/readyz${query}`)).json(),
+  }
+}
+
 describe('a process that only serves HTTP', () => {
   it('says once that it has seen no worker for 30 s, and that it sees one again', async () => {
-    const web = await makeProcess({ role: 'web' })
+    const web = await watchWorkers()
     const worker = await makeProcess({ seenAgoS: 31 })
-    const { log, text } = keepLog()
-    const pass = createPresence({ ...web, log })
-    const times = () => text().split(NO_WORKER).length - 1
-    await pass()
-    await pass()
-    expect([times(), text().includes('a worker is seen again')]).toEqual([1, false])
+    expect(await web.look()).toEqual([NO_WORKER])
+    expect(await web.look()).toEqual([NO_WORKER])
     await writeSeen(worker)
-    await pass()
-    expect([times(), text().includes('a worker is seen again')]).toEqual([1, true])
+    expect(await web.look()).toEqual([NO_WORKER, SEEN_AGAIN])
   })
 
   it('does not say so in its first 30 s', async () => {
-    expect(await isWithoutWorker(await makeProcess({ role: 'web', startedAgoS: 29 }))).toBe(false)
-    expect(await isWithoutWorker(await makeProcess({ role: 'web' }))).toBe(true)
+    expect(await (await watchWorkers({ writingForS: 29 })).look()).toEqual([])
+    expect(await (await watchWorkers()).look()).toEqual([NO_WORKER])
     await makeProcess({ role: 'all', seenAgoS: 29 })
-    expect(await isWithoutWorker(await makeProcess({ role: 'web' }))).toBe(false)
+    expect(await (await watchWorkers()).look()).toEqual([])
   })
 
-  it('says so in /readyz?verbose, and stays ready', async () => {
-    const { ctx, url } = lab.service
-    await writeSeen(ctx)
-    await lab.database.sql`
-      update processes set started_at = now() - interval '31 s' where id = ${ctx.lifecycle.processId}`
-    const ask = async (query = '') => await (await fetch(`${url}/readyz${query}`)).json()
-    expect(await ask('?verbose')).toEqual({ status: 'ready', notes: [NO_WORKER] })
-    expect(await ask()).toEqual({ status: 'ready' })
+  it('neither says so nor takes it back when no process could write for 30 s', async () => {
+    const gone = await makeProcess({ seenAgoS: 60 })
+    const after = await watchWorkers({ seenAgoS: 60 })
+    expect(await after.look()).toEqual([])
+    const before = await watchWorkers()
+    expect(await before.look()).toEqual([NO_WORKER])
+    await lab.database.sql`update processes set seen_at = now() - interval '60 s'`
+    expect(await before.look()).toEqual([NO_WORKER])
+    await writeSeen(gone)
+    expect(await before.look()).toEqual([NO_WORKER, SEEN_AGAIN])
+  })
+
+  it('does not say so when the only worker stops, but 30 s after it saw it', async () => {
+    const web = await watchWorkers()
+    const worker = await makeProcess({ seenAgoS: 28 })
+    expect(await web.look()).toEqual([])
+    await writeStopped(worker)
+    expect(await web.look()).toEqual([])
+    await vi.waitFor(async () => expect(await web.look()).toEqual([NO_WORKER]), 10_000)
+  })
+
+  it('says so in /readyz?verbose as long as it lasts, and stays ready', async () => {
+    const web = await watchWorkers()
+    const worker = await makeProcess({ seenAgoS: 31 })
+    await web.look()
+    expect(await web.ask('?verbose')).toEqual({ status: 'ready', notes: [NO_WORKER] })
+    expect(await web.ask('')).toEqual({ status: 'ready' })
+    await writeSeen(worker)
+    await web.look()
+    expect(await web.ask('?verbose')).toEqual({ status: 'ready' })
   })
 })

@@ -423,6 +423,14 @@ export const CLAIMS: readonly Guard[] = [
       control:
         'what a process holds that is not seen any more stays as it is if the process is not known',
     },
+    {
+      text: 'seenAt = Math.max(seenAt, now - Math.max(0, worker))',
+      mutation: 'seenAt = now - Math.max(0, worker)',
+      claim:
+        'a process that only serves HTTP does not say so when the only worker stops, but 30 s after it saw it',
+      control:
+        'a process that only serves HTTP says once that it has seen no worker for 30 s, and that it sees one again',
+    },
   ]),
   {
     file: 'src/sync/claim-due.ts',
@@ -441,5 +449,15 @@ export const CLAIMS: readonly Guard[] = [
     claim:
       'a process writes that it lives, and since when it could: without a gap as long as two writes',
     control: 'a process is known from its start until it stops',
+  },
+  {
+    file: 'src/db/processes.ts',
+    text: 'max(writing_since) filter',
+    mutation: 'max(started_at) filter',
+    test: 'test/races/unseen-processes.test.ts',
+    claim:
+      'a process that only serves HTTP neither says so nor takes it back when no process could write for 30 s',
+    control:
+      'a process that only serves HTTP says once that it has seen no worker for 30 s, and that it sees one again',
   },
 ]
