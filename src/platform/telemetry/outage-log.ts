@@ -35,7 +35,7 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
     outage: condition.name,
     code: condition.code,
     since: new Date(since).toISOString(),
-    failed: { ...failed },
+    failed: Object.keys(failed).length > 0 ? { ...failed } : undefined,
   })
   const lastedS = ({ since }: Outage) => Math.round((now() - since) / 1000)
 

@@ -60,6 +60,14 @@ it('the lines of an outage have the code of its newest sign', () => {
   expect(lines).toMatchObject([{ code: 'CONNECTION_CLOSED' }, { code: 'ECONNREFUSED' }])
 })
 
+it('an outage under which nothing was counted, as of the gateway, has no counts in its lines', () => {
+  const { lines, outages } = prepare()
+  const look = { meanwhile: 'calls wait', look: 'the network' }
+  outages.note({ name: 'gateway query A', what: 'the gateway does not answer', ...look })
+  outages.end('gateway query A')
+  expect(lines.map((line) => 'failed' in line)).toEqual([false, false])
+})
+
 it('a database that is away is no backlog as well: it is one line, whichever is noticed first', () => {
   for (const errors of [
     [refused(), new TimeoutError('late')],
