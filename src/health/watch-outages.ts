@@ -1,5 +1,6 @@
 import postgres from 'postgres'
 import type { Context } from '../context.ts'
+import type { Operation } from '../gateway/breakers.ts'
 import { TimeoutError } from '../platform/concurrency/timing.ts'
 import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker-loop.ts'
 import { BACKLOG, describeOutage } from '../platform/postgres/describe-outage.ts'
@@ -103,11 +104,18 @@ const GATEWAY = 'gateway'
 
 const isOfGateway = ({ name }: { name: string }) => name.startsWith(GATEWAY)
 
-function describePause(merchantCode: string, operation: string): Condition {
+/** Before each refund its transaction is queried, so neither goes on without queries. */
+const WAITS: Readonly<Record<Operation, string>> = {
+  query: 'notifications are stored, payments keep their state, and no refund is sent',
+  refund: 'notifications are stored, and no refund is sent',
+  cards: 'card reads get 503',
+}
+
+export function describePause(merchantCode: string, operation: Operation): Condition {
   return {
     name: `${GATEWAY} ${operation} ${merchantCode}`,
     what: `the gateway does not answer calls of account ${merchantCode} (${operation})`,
-    meanwhile: 'they are paused for up to 30 s at a time, and notifications are stored',
+    meanwhile: `they are paused for up to 30 s at a time; meanwhile ${WAITS[operation]}`,
     look: 'GATEWAY_BASE_URL, the network to it, and whether the gateway reports a disturbance',
   }
 }

@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
-import { classifyOutage } from '../../../../src/health/watch-outages.ts'
+import { classifyOutage, describePause } from '../../../../src/health/watch-outages.ts'
 import { TimeoutError } from '../../../../src/platform/concurrency/timing.ts'
 import { describeOutage } from '../../../../src/platform/postgres/describe-outage.ts'
 import { CONNECTIONS_BUSY, UnreplicatedError } from '../../../../src/platform/postgres/errors.ts'
@@ -137,6 +137,14 @@ it.each([
   expect(noteOutage(log, error, 'requests')).toBe(true)
   expect(lines.map(({ msg }) => msg)).toEqual([expect.stringMatching(expected)])
   expect(lines[0]?.msg).toContain('; look at ')
+})
+
+it.each([
+  ['query', /notifications are stored, payments keep their state, and no refund is sent$/],
+  ['refund', /notifications are stored, and no refund is sent$/],
+  ['cards', /card reads get 503$/],
+] as const)('the outage of paused calls (%s) says what waits for them', (operation, expected) => {
+  expect(describePause('SHOP1', operation).meanwhile).toMatch(expected)
 })
 
 it('any other error is left to the caller, as is every error of a log without outages', () => {
