@@ -53,7 +53,7 @@ const UNREACHABLE: Omit<Condition, 'code'> = {
   name: 'database',
   what: 'the database is unreachable',
   meanwhile: REFUSED,
-  look: 'the database server, the network to it, and DATABASE_URL',
+  look: 'the database server, the network or a proxy or pooler before it, and DATABASE_URL',
 }
 
 export function describeOutage(error: unknown): Condition | undefined {

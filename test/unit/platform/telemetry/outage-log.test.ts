@@ -131,6 +131,11 @@ it.each([
     new UnreplicatedError('lost'),
     /^no standby of the database confirms commits: /,
   ],
+  [
+    'a connection that was accepted and closed',
+    Object.assign(new Error('closed'), { code: 'CONNECTION_CLOSED' }),
+    /^the database is unreachable: .*; look at .* a proxy or pooler /,
+  ],
   ['a wrapped error', new Error('query', { cause: refused() }), /^the database is unreachable: /],
 ] as const)('%s is a condition of its own, which says what to look at', (_, error, expected) => {
   const { log, lines } = prepare()
