@@ -16,8 +16,8 @@ const QUIET_MS = 5_000
  * one of the gateway as long as calls are paused.
  */
 export function watchOutages({ db, log, gateway, lifecycle, config }: Context): WorkerLoop {
-  const isEmbedded = config.DATABASE_URL === undefined
-  const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list(), isEmbedded))
+  const here = { isEmbedded: config.DATABASE_URL === undefined, isWorker: config.ROLE === 'worker' }
+  const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list(), here))
   let probing = false
 
   async function probe(): Promise<void> {
@@ -85,15 +85,17 @@ async function commitNothing(sql: Sql): Promise<void> {
 
 /**
  * A database that cannot be used is also late, which is not a second condition.
- * @param isEmbedded whether the server is the embedded one
+ * @param here whether the server is the embedded one, and this process serves neither requests nor notifications
  */
 export function classifyOutage(
   error: unknown,
   lasting: readonly Condition[],
-  isEmbedded = false,
+  here = { isEmbedded: false, isWorker: false },
 ): Condition | undefined {
-  const found = describeOutage(error) ?? (error instanceof TimeoutError ? BACKLOG : undefined)
-  if (found?.name === 'database' && isEmbedded)
+  const found =
+    describeOutage(error) ?? (error instanceof TimeoutError ? { ...BACKLOG } : undefined)
+  if (found && here.isWorker) found.meanwhile = 'background work waits'
+  if (found?.name === 'database' && here.isEmbedded)
     found.look =
       'what this log says of the database server; if it has stopped, restart this process'
   if (found?.name !== BACKLOG.name) return found && { ...found, replaces: BACKLOG.name }

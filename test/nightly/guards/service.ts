@@ -28,8 +28,16 @@ export const SERVICE: readonly Guard[] = [
         'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
     },
     {
-      text: "found?.name === 'database' && isEmbedded",
-      mutation: "found?.name === 'embedded' && isEmbedded",
+      text: 'if (found && here.isWorker)',
+      mutation: "if (found?.name === 'worker' && here.isWorker)",
+      test: 'test/api/health/routes.test.ts',
+      claim:
+        'the role worker says of an outage of the database that background work waits, and nothing of requests',
+      control: 'health is alive and ready, without a key',
+    },
+    {
+      text: "found?.name === 'database' && here.isEmbedded",
+      mutation: "found?.name === 'embedded' && here.isEmbedded",
       test: 'test/process/outage.test.ts',
       claim:
         'the end of the embedded server is an error in the log, which says to restart the process',
