@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import type { Operation } from '../gateway/breakers.ts'
 import { TimeoutError } from '../platform/concurrency/timing.ts'
 import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker-loop.ts'
-import { BACKLOG, describeOutage } from '../platform/postgres/describe-outage.ts'
+import { BACKLOG, DISK, describeOutage } from '../platform/postgres/describe-outage.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { type Condition, noteOutage, openOutageLog } from '../platform/telemetry/outage-log.ts'
 
@@ -99,7 +99,9 @@ export function classifyOutage(
     found.look =
       'what this log says of the database server; if it has stopped, restart this process'
   if (found?.name !== BACKLOG.name) return found && { ...found, replaces: BACKLOG.name }
-  return lasting.find((one) => !isOfGateway(one) && one.name !== BACKLOG.name) ?? found
+  const cause = lasting.find((one) => !isOfGateway(one) && one.name !== BACKLOG.name)
+  // Only the server knows that its disk is full: it is also late once there is room again.
+  return cause ? { ...cause, isSign: cause.name !== DISK } : found
 }
 
 const GATEWAY = 'gateway'

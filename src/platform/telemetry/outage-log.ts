@@ -12,6 +12,8 @@ export type Condition = {
   code?: string | undefined
   /** A condition that turns out to be caused by this one, and continues under the new name. */
   replaces?: string | undefined
+  /** False for what failed during the condition without showing that it lasts. */
+  isSign?: boolean
 }
 
 type Outage = {
@@ -53,7 +55,7 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
       const { since, failed } = replaced ?? { since: at, failed: {} }
       const outage = known ?? { condition, since, signAt: at, saidAt: at, failed }
       if (replaced) lasting.delete(replaced.condition.name)
-      outage.signAt = at
+      if (condition.isSign !== false) outage.signAt = at
       outage.condition = { ...outage.condition, code: condition.code ?? outage.condition.code }
       if (work !== undefined) outage.failed[work] = (outage.failed[work] ?? 0) + 1
       if (known) return

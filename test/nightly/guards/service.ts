@@ -28,6 +28,14 @@ export const SERVICE: readonly Guard[] = [
         'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
     },
     {
+      text: 'isSign: cause.name !== DISK }',
+      mutation: 'isSign: cause.name !== BACKLOG.name }',
+      test: 'test/unit/platform/telemetry/outage-log.test.ts',
+      claim: 'what is late while a disk is full is counted, and no sign that it still is',
+      control:
+        'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
+    },
+    {
       text: 'if (found && here.isWorker)',
       mutation: "if (found?.name === 'worker' && here.isWorker)",
       test: 'test/api/health/routes.test.ts',
@@ -64,8 +72,8 @@ export const SERVICE: readonly Guard[] = [
   },
   {
     file: 'src/health/routes.ts',
-    text: 'name === STOPS_WRITES)',
-    mutation: '`${name} ` === STOPS_WRITES)',
+    text: 'name === DISK)',
+    mutation: '`${name} ` === DISK)',
     test: 'test/api/health/routes.test.ts',
     claim:
       'health is not ready once a notification (insert on ipn_events) finds no room (53100), says so, and recovers by itself',

@@ -93,6 +93,26 @@ it('a database that is away is no backlog as well: it is one line, whichever is 
   }
 })
 
+it('what is late while a disk is full is counted, and no sign that it still is', () => {
+  const { log, lines, clock } = prepare()
+  const outages = openOutageLog(
+    log,
+    (error) => classifyOutage(error, outages.list()),
+    () => clock.ms,
+  )
+  const busy = Object.assign(new Error('no connection'), { code: CONNECTIONS_BUSY })
+  const quietMs = [failWith('53100'), new TimeoutError('late'), busy, failWith('53100')].map(
+    (error) => {
+      clock.ms += 2_000
+      noteOutage(log, error, 'notifications')
+      return outages.list().map((one) => [one.name, one.quietMs])
+    },
+  )
+  expect(quietMs).toEqual([[['disk', 0]], [['disk', 2_000]], [['disk', 4_000]], [['disk', 0]]])
+  outages.end('disk')
+  expect(lines.at(-1)?.failed).toEqual({ notifications: 4 })
+})
+
 it('a server whose connections all wait for a lost standby is behind, and never said to be unreachable', () => {
   const { log, lines, clock } = prepare()
   const outages = openOutageLog(
