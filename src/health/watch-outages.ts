@@ -98,7 +98,10 @@ export function classifyOutage(
   if (found?.name === 'database' && here.isEmbedded)
     found.look =
       'what this log says of the database server; if it has stopped, restart this process'
-  if (found?.name !== BACKLOG.name) return found && { ...found, replaces: BACKLOG.name }
+  if (found?.name === 'database' && lasting.some(({ name }) => name === DISK))
+    found.what += ', after its disk was full'
+  if (found?.name !== BACKLOG.name)
+    return found && { ...found, replaces: [BACKLOG.name, ...(found.replaces ?? [])] }
   const cause = lasting.find((one) => !isOfGateway(one) && one.name !== BACKLOG.name)
   // Only the server knows that its disk is full: it is also late once there is room again.
   return cause ? { ...cause, isSign: cause.name !== DISK } : found

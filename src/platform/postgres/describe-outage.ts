@@ -23,6 +23,7 @@ const CONDITIONS: Readonly<Record<string, Omit<Condition, 'code'>>> = {
     what: 'the disk of the database is full',
     meanwhile: `what writes is refused: ${REFUSED}; reads are answered`,
     look: 'the free space of the database server',
+    replaces: ['database'],
   },
   '53200': {
     name: 'memory',
@@ -57,6 +58,8 @@ const UNREACHABLE: Omit<Condition, 'code'> = {
   what: 'the database is unreachable',
   meanwhile: REFUSED,
   look: 'the database server, the network or a proxy or pooler before it, and DATABASE_URL',
+  // A server that cannot write its log stops, and then answers no reads either.
+  replaces: [DISK],
 }
 
 export function describeOutage(error: unknown): Condition | undefined {

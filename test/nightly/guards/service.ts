@@ -19,8 +19,8 @@ export const SERVICE: readonly Guard[] = [
       control: 'health is alive and ready, without a key',
     },
     {
-      text: 'found && { ...found, replaces: BACKLOG.name }',
-      mutation: 'found && { ...found, replaces: found.name }',
+      text: 'replaces: [BACKLOG.name, ...',
+      mutation: 'replaces: [found.name, ...',
       test: 'test/unit/platform/telemetry/outage-log.test.ts',
       claim:
         'a database that is away is no backlog as well: it is one line, whichever is noticed first',
@@ -61,6 +61,31 @@ export const SERVICE: readonly Guard[] = [
     control:
       'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
   },
+  ...guards(
+    {
+      test: 'test/unit/platform/telemetry/outage-log.test.ts',
+      claim:
+        'a server that stops because its disk is full is one outage: unreachable while it is, and said once a minute',
+      control: 'what is late while a disk is full is counted, and no sign that it still is',
+    },
+    [
+      {
+        file: 'src/platform/postgres/describe-outage.ts',
+        text: 'replaces: [DISK],',
+        mutation: 'replaces: [],',
+      },
+      {
+        file: 'src/platform/postgres/describe-outage.ts',
+        text: "replaces: ['database'],",
+        mutation: 'replaces: [],',
+      },
+      {
+        file: 'src/platform/telemetry/outage-log.ts',
+        text: 'if (outage.names.has(condition.name)) return',
+        mutation: 'if (outage.names.size > 2) return',
+      },
+    ],
+  ),
   {
     file: 'src/start/start.ts',
     text: '(isBroken ? log.error(line) : log.info(line))',

@@ -113,6 +113,36 @@ it('what is late while a disk is full is counted, and no sign that it still is',
   expect(lines.at(-1)?.failed).toEqual({ notifications: 4 })
 })
 
+it('a server that stops because its disk is full is one outage: unreachable while it is, and said once a minute', () => {
+  const { log, lines, clock } = prepare()
+  const outages = openOutageLog(
+    log,
+    (error) => classifyOutage(error, outages.list()),
+    () => clock.ms,
+  )
+  // It stops, is started with its disk still full, and stops again.
+  const signs = [failWith('53100'), refused(), failWith('53100'), refused()]
+  const names = signs.map((error) => {
+    noteOutage(log, error, 'probes')
+    clock.ms += 15_000
+    return outages.list().map(({ name }) => name)
+  })
+  expect(names).toEqual([['disk'], ['database'], ['disk'], ['database']])
+  const unreachable = 'the database is unreachable, after its disk was full'
+  expect(lines.map(({ msg }) => msg)).toEqual([
+    expect.stringMatching(/^the disk of the database is full: .*; reads are answered; /),
+    expect.stringContaining(`${unreachable}: requests get 503`),
+  ])
+  clock.ms += 15_000
+  outages.remind()
+  outages.end('database')
+  outages.end('disk')
+  expect(lines.slice(2)).toMatchObject([
+    { msg: expect.stringContaining(`${unreachable}, for 75 s now: `) },
+    { msg: expect.stringContaining(`back after 75 s: "${unreachable}"`), failed: { probes: 4 } },
+  ])
+})
+
 it('a server whose connections all wait for a lost standby is behind, and never said to be unreachable', () => {
   const { log, lines, clock } = prepare()
   const outages = openOutageLog(
