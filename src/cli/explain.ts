@@ -19,8 +19,10 @@ const DATABASE_ERRORS: Readonly<Record<string, string>> = {
     'The user of DATABASE_URL may not do what the start needs ({code}, {message}): grant it that right, or let the owner of the schema migrate',
   '^25006$':
     'No server of DATABASE_URL accepts writes ({code}): promote a standby, or add the primary to the list of hosts',
-  '^(ECONN(REFUSED|RESET)|ENOENT|E(HOST|NET)UNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|CONNECT_TIMEOUT|CONNECTION_CLOSED)$':
+  '^(ECONN(REFUSED|RESET)|ENOENT|E(HOST|NET)UNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|CONNECT_TIMEOUT)$':
     'The database at DATABASE_URL is unreachable ({code}): check its address and whether it is running',
+  '^CONNECTION_CLOSED$':
+    'The database at DATABASE_URL is unreachable ({code}): the connection was accepted and closed; check whether it is running, and what a proxy or pooler at that address leads to',
   [CERTIFICATE_CODES.source]:
     'The certificate of the database at DATABASE_URL is not accepted ({code}): check the name in the URL, and add an authority of your own with NODE_EXTRA_CA_CERTS',
 }

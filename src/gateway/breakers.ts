@@ -22,7 +22,7 @@ const SETTINGS: CircuitBreakerSettings = {
 export function createBreakers(settings = SETTINGS) {
   const all = new Map<string, BreakerKey & { breaker: CircuitBreaker }>()
   const describe = ({ breaker, ...key }: BreakerKey & { breaker: CircuitBreaker }) => {
-    return { ...key, state: breaker.state(), waitMs: breaker.waitMs() }
+    return { ...key, state: breaker.state(), waitMs: Math.ceil(breaker.waitMs()) }
   }
   return {
     of(merchantCode: string, operation: Operation): CircuitBreaker {

@@ -6,7 +6,7 @@ import { DomainError } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import { describePublicRefusals, describeResponse } from '../http/describe.ts'
 import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
-import { describeOutage } from '../platform/postgres/describe-outage.ts'
+import { DISK, describeOutage } from '../platform/postgres/describe-outage.ts'
 import { findWeakCommits } from '../platform/postgres/pool.ts'
 import { listOutages, noteOutage } from '../platform/telemetry/outage-log.ts'
 import { clearStoredGauges, type HealthContext, setStoredGauges } from './gauges.ts'
@@ -23,9 +23,6 @@ const PROBE_TIMEOUT_MS = 2_000
 
 const OTHER_REASON =
   'the database does not answer in time, reports commits that are not durable, or its schema is older than this version'
-
-/** In this outage some statements still succeed, so the probe alone does not always show it. */
-const STOPS_WRITES = 'disk'
 
 /**
  * Serves orchestrators and Prometheus, without an API key. However many requests come, the database is asked and the
@@ -70,7 +67,8 @@ async function findFault({ db: { sql }, log }: Pick<HealthContext, 'db' | 'log'>
   try {
     if (!(await withTimeout(PROBE_TIMEOUT_MS, probe()))) return { why: OTHER_REASON }
     const stop = await withTimeout(PROBE_TIMEOUT_MS, findStop(sql))
-    const why = listOutages(log).find(({ name }) => name === STOPS_WRITES)?.what
+    // Some statements still succeed, so the probe alone does not always show it.
+    const why = listOutages(log).find(({ name }) => name === DISK)?.what
     return { why, stopped: stop && describeStop(stop) }
   } catch (error) {
     noteOutage(log, error, 'probes')

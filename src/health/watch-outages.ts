@@ -1,8 +1,9 @@
 import postgres from 'postgres'
 import type { Context } from '../context.ts'
+import type { Operation } from '../gateway/breakers.ts'
 import { TimeoutError } from '../platform/concurrency/timing.ts'
 import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker-loop.ts'
-import { BACKLOG, describeOutage } from '../platform/postgres/describe-outage.ts'
+import { BACKLOG, DISK, describeOutage } from '../platform/postgres/describe-outage.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { type Condition, noteOutage, openOutageLog } from '../platform/telemetry/outage-log.ts'
 
@@ -15,8 +16,8 @@ const QUIET_MS = 5_000
  * one of the gateway as long as calls are paused.
  */
 export function watchOutages({ db, log, gateway, lifecycle, config }: Context): WorkerLoop {
-  const isEmbedded = config.DATABASE_URL === undefined
-  const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list(), isEmbedded))
+  const here = { isEmbedded: config.DATABASE_URL === undefined, isWorker: config.ROLE === 'worker' }
+  const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list(), here))
   let probing = false
 
   async function probe(): Promise<void> {
@@ -84,30 +85,44 @@ async function commitNothing(sql: Sql): Promise<void> {
 
 /**
  * A database that cannot be used is also late, which is not a second condition.
- * @param isEmbedded whether the server is the embedded one
+ * @param here whether the server is the embedded one, and this process serves neither requests nor notifications
  */
 export function classifyOutage(
   error: unknown,
   lasting: readonly Condition[],
-  isEmbedded = false,
+  here = { isEmbedded: false, isWorker: false },
 ): Condition | undefined {
-  const found = describeOutage(error) ?? (error instanceof TimeoutError ? BACKLOG : undefined)
-  if (found?.name === 'database' && isEmbedded)
+  const found =
+    describeOutage(error) ?? (error instanceof TimeoutError ? { ...BACKLOG } : undefined)
+  if (found && here.isWorker) found.meanwhile = 'background work waits'
+  if (found?.name === 'database' && here.isEmbedded)
     found.look =
       'what this log says of the database server; if it has stopped, restart this process'
-  if (found?.name !== BACKLOG.name) return found && { ...found, replaces: BACKLOG.name }
-  return lasting.find((one) => !isOfGateway(one) && one.name !== BACKLOG.name) ?? found
+  if (found?.name === 'database' && lasting.some(({ name }) => name === DISK))
+    found.what += ', after its disk was full'
+  if (found?.name !== BACKLOG.name)
+    return found && { ...found, replaces: [BACKLOG.name, ...(found.replaces ?? [])] }
+  const cause = lasting.find((one) => !isOfGateway(one) && one.name !== BACKLOG.name)
+  // Only the server knows that its disk is full: it is also late once there is room again.
+  return cause ? { ...cause, isSign: cause.name !== DISK } : found
 }
 
 const GATEWAY = 'gateway'
 
 const isOfGateway = ({ name }: { name: string }) => name.startsWith(GATEWAY)
 
-function describePause(merchantCode: string, operation: string): Condition {
+/** Before each refund its transaction is queried, so neither goes on without queries. */
+const WAITS: Readonly<Record<Operation, string>> = {
+  query: 'notifications are stored, payments keep their state, and no refund is sent',
+  refund: 'notifications are stored, and no refund is sent',
+  cards: 'card reads get 503',
+}
+
+export function describePause(merchantCode: string, operation: Operation): Condition {
   return {
     name: `${GATEWAY} ${operation} ${merchantCode}`,
     what: `the gateway does not answer calls of account ${merchantCode} (${operation})`,
-    meanwhile: 'they are paused for up to 30 s at a time, and notifications are stored',
+    meanwhile: `they are paused for up to 30 s at a time; meanwhile ${WAITS[operation]}`,
     look: 'GATEWAY_BASE_URL, the network to it, and whether the gateway reports a disturbance',
   }
 }

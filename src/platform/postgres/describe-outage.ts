@@ -5,6 +5,9 @@ import { CONNECTIONS_BUSY, isDatabaseUnavailable, READ_ONLY } from './errors.ts'
 const REFUSED =
   'requests get 503 and notifications 500, so that their senders repeat them, and background work waits'
 
+/** In this outage some statements still succeed. */
+export const DISK = 'disk'
+
 /** The database answers too late for anybody to wait, or not at all. */
 export const BACKLOG: Condition = {
   name: 'backlog',
@@ -16,10 +19,11 @@ export const BACKLOG: Condition = {
 
 const CONDITIONS: Readonly<Record<string, Omit<Condition, 'code'>>> = {
   '53100': {
-    name: 'disk',
+    name: DISK,
     what: 'the disk of the database is full',
     meanwhile: `what writes is refused: ${REFUSED}; reads are answered`,
     look: 'the free space of the database server',
+    replaces: ['database'],
   },
   '53200': {
     name: 'memory',
@@ -53,7 +57,9 @@ const UNREACHABLE: Omit<Condition, 'code'> = {
   name: 'database',
   what: 'the database is unreachable',
   meanwhile: REFUSED,
-  look: 'the database server, the network to it, and DATABASE_URL',
+  look: 'the database server, the network or a proxy or pooler before it, and DATABASE_URL',
+  // A server that cannot write its log stops, and then answers no reads either.
+  replaces: [DISK],
 }
 
 export function describeOutage(error: unknown): Condition | undefined {

@@ -10,8 +10,10 @@ export type Condition = {
   /** What an operator should look at. */
   look: string
   code?: string | undefined
-  /** A condition that turns out to be caused by this one, and continues under the new name. */
-  replaces?: string | undefined
+  /** Conditions that turn out to be caused by this one, or that it ends, and that continue under its name. */
+  replaces?: readonly string[]
+  /** False for what failed during the condition without showing that it lasts. */
+  isSign?: boolean
 }
 
 type Outage = {
@@ -20,6 +22,8 @@ type Outage = {
   signAt: number
   saidAt: number
   failed: Record<string, number>
+  /** The names that it had, each said when it began: one that comes again waits for the reminder. */
+  names: Set<string>
 }
 
 const REMIND_EVERY_MS = 60_000
@@ -35,7 +39,7 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
     outage: condition.name,
     code: condition.code,
     since: new Date(since).toISOString(),
-    failed: { ...failed },
+    failed: Object.keys(failed).length > 0 ? { ...failed } : undefined,
   })
   const lastedS = ({ since }: Outage) => Math.round((now() - since) / 1000)
 
@@ -49,15 +53,18 @@ export function openOutageLog(log: Log, classify: Classify, now: () => number = 
     note(condition: Condition, work?: string): void {
       const known = lasting.get(condition.name)
       const at = now()
-      const replaced = known ? undefined : lasting.get(condition.replaces ?? '')
-      const { since, failed } = replaced ?? { since: at, failed: {} }
-      const outage = known ?? { condition, since, signAt: at, saidAt: at, failed }
-      if (replaced) lasting.delete(replaced.condition.name)
-      outage.signAt = at
+      const replaced = condition.replaces?.map((name) => lasting.get(name)).find(Boolean)
+      const fresh = { since: at, saidAt: at, failed: {}, names: new Set<string>() }
+      const outage: Outage = known ?? { ...(replaced ?? fresh), condition, signAt: at }
+      if (replaced && !known) lasting.delete(replaced.condition.name)
+      if (condition.isSign !== false) outage.signAt = at
       outage.condition = { ...outage.condition, code: condition.code ?? outage.condition.code }
       if (work !== undefined) outage.failed[work] = (outage.failed[work] ?? 0) + 1
       if (known) return
       lasting.set(condition.name, outage)
+      if (outage.names.has(condition.name)) return
+      outage.names.add(condition.name)
+      outage.saidAt = at
       say(outage)
     },
     /** Returns the current conditions, with the time since the latest sign (ms). */

@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { listOutages, noteOutage } from '../../../src/platform/telemetry/outage-log.ts'
 import { expectProblem, seedGone, seedTransaction, withKey } from '../../support/api.ts'
 import { postIpn, signIpn, startTestService } from '../../support/service.ts'
 import { makeTransaction, notifyOf } from '../../support/sync.ts'
@@ -117,6 +118,17 @@ describe('metrics', () => {
 })
 
 describe('the role', () => {
+  it('worker says of an outage of the database that background work waits, and nothing of requests', async () => {
+    const settings = { ROLE: 'worker' }
+    const worker = await startTestService(rig.database, rig.sandbox.url, { settings })
+    onTestFinished(() => worker.stop())
+    const { log } = worker.ctx
+    noteOutage(log, Object.assign(new Error('away'), { code: 'ECONNREFUSED' }), 'rounds')
+    expect(listOutages(log)).toMatchObject([
+      { name: 'database', meanwhile: 'background work waits' },
+    ])
+  })
+
   it('worker serves only health and metrics, and syncs; web takes notifications and does not sync', async () => {
     const asked = vi.spyOn(rig.service.ctx.gateway, 'queryPayments')
     const ids = ['T-ROLE-1', 'T-ROLE-2', 'T-ROLE-3']

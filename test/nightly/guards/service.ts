@@ -19,8 +19,8 @@ export const SERVICE: readonly Guard[] = [
       control: 'health is alive and ready, without a key',
     },
     {
-      text: 'found && { ...found, replaces: BACKLOG.name }',
-      mutation: 'found && { ...found, replaces: found.name }',
+      text: 'replaces: [BACKLOG.name, ...',
+      mutation: 'replaces: [found.name, ...',
       test: 'test/unit/platform/telemetry/outage-log.test.ts',
       claim:
         'a database that is away is no backlog as well: it is one line, whichever is noticed first',
@@ -28,8 +28,24 @@ export const SERVICE: readonly Guard[] = [
         'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
     },
     {
-      text: "found?.name === 'database' && isEmbedded",
-      mutation: "found?.name === 'embedded' && isEmbedded",
+      text: 'isSign: cause.name !== DISK }',
+      mutation: 'isSign: cause.name !== BACKLOG.name }',
+      test: 'test/unit/platform/telemetry/outage-log.test.ts',
+      claim: 'what is late while a disk is full is counted, and no sign that it still is',
+      control:
+        'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
+    },
+    {
+      text: 'if (found && here.isWorker)',
+      mutation: "if (found?.name === 'worker' && here.isWorker)",
+      test: 'test/api/health/routes.test.ts',
+      claim:
+        'the role worker says of an outage of the database that background work waits, and nothing of requests',
+      control: 'health is alive and ready, without a key',
+    },
+    {
+      text: "found?.name === 'database' && here.isEmbedded",
+      mutation: "found?.name === 'embedded' && here.isEmbedded",
       test: 'test/process/outage.test.ts',
       claim:
         'the end of the embedded server is an error in the log, which says to restart the process',
@@ -45,6 +61,31 @@ export const SERVICE: readonly Guard[] = [
     control:
       'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
   },
+  ...guards(
+    {
+      test: 'test/unit/platform/telemetry/outage-log.test.ts',
+      claim:
+        'a server that stops because its disk is full is one outage: unreachable while it is, and said once a minute',
+      control: 'what is late while a disk is full is counted, and no sign that it still is',
+    },
+    [
+      {
+        file: 'src/platform/postgres/describe-outage.ts',
+        text: 'replaces: [DISK],',
+        mutation: 'replaces: [],',
+      },
+      {
+        file: 'src/platform/postgres/describe-outage.ts',
+        text: "replaces: ['database'],",
+        mutation: 'replaces: [],',
+      },
+      {
+        file: 'src/platform/telemetry/outage-log.ts',
+        text: 'if (outage.names.has(condition.name)) return',
+        mutation: 'if (outage.names.size > 2) return',
+      },
+    ],
+  ),
   {
     file: 'src/start/start.ts',
     text: '(isBroken ? log.error(line) : log.info(line))',
@@ -56,8 +97,8 @@ export const SERVICE: readonly Guard[] = [
   },
   {
     file: 'src/health/routes.ts',
-    text: 'name === STOPS_WRITES)',
-    mutation: '`${name} ` === STOPS_WRITES)',
+    text: 'name === DISK)',
+    mutation: '`${name} ` === DISK)',
     test: 'test/api/health/routes.test.ts',
     claim:
       'health is not ready once a notification (insert on ipn_events) finds no room (53100), says so, and recovers by itself',

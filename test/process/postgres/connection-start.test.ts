@@ -77,7 +77,7 @@ it('a start at a proxy without a database behind it connects once, says why, and
   const { ended, output } = startAt(closing.port)
   expect(await ended).toBe(1)
   expect(output().err).toMatch(
-    /^The database at DATABASE_URL is unreachable \(CONNECTION_CLOSED\).*\n$/,
+    /^The database at DATABASE_URL is unreachable \(CONNECTION_CLOSED\): .* proxy or pooler .*\n$/,
   )
   expect(closing.countConnections()).toBe(1)
 })

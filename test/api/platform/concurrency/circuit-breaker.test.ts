@@ -284,10 +284,12 @@ describe('what is paused', () => {
     expect(await paused.json()).toMatchObject({ code: 'unavailable' })
     const ready = await rig.api('/readyz')
     expect(ready.status).toBe(200)
-    expect(await ready.json()).toMatchObject({
+    const shown = Object(await ready.json())
+    expect(shown).toMatchObject({
       status: 'ready',
       paused: [{ merchantCode: 'UFLIYL', operation: 'cards', state: 'open' }],
     })
+    expect(Number.isInteger(shown.paused[0].waitMs)).toBe(true)
     const metrics = await (await rig.api('/metrics')).text()
     expect(metrics).toContain('gateway_breaker_state{merchant="UFLIYL",operation="cards"} 2')
     await makeTransaction(rig, 'T-1')

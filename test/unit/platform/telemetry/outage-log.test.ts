@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
-import { classifyOutage } from '../../../../src/health/watch-outages.ts'
+import { classifyOutage, describePause } from '../../../../src/health/watch-outages.ts'
 import { TimeoutError } from '../../../../src/platform/concurrency/timing.ts'
 import { describeOutage } from '../../../../src/platform/postgres/describe-outage.ts'
 import { CONNECTIONS_BUSY, UnreplicatedError } from '../../../../src/platform/postgres/errors.ts'
@@ -60,6 +60,14 @@ it('the lines of an outage have the code of its newest sign', () => {
   expect(lines).toMatchObject([{ code: 'CONNECTION_CLOSED' }, { code: 'ECONNREFUSED' }])
 })
 
+it('an outage under which nothing was counted, as of the gateway, has no counts in its lines', () => {
+  const { lines, outages } = prepare()
+  const look = { meanwhile: 'calls wait', look: 'the network' }
+  outages.note({ name: 'gateway query A', what: 'the gateway does not answer', ...look })
+  outages.end('gateway query A')
+  expect(lines.map((line) => 'failed' in line)).toEqual([false, false])
+})
+
 it('a database that is away is no backlog as well: it is one line, whichever is noticed first', () => {
   for (const errors of [
     [refused(), new TimeoutError('late')],
@@ -83,6 +91,56 @@ it('a database that is away is no backlog as well: it is one line, whichever is 
     expect(last?.msg).toContain(`back after ${errors.length} s: "the database is unreachable"`)
     expect(lines.filter(({ msg }) => msg.startsWith('back'))).toHaveLength(1)
   }
+})
+
+it('what is late while a disk is full is counted, and no sign that it still is', () => {
+  const { log, lines, clock } = prepare()
+  const outages = openOutageLog(
+    log,
+    (error) => classifyOutage(error, outages.list()),
+    () => clock.ms,
+  )
+  const busy = Object.assign(new Error('no connection'), { code: CONNECTIONS_BUSY })
+  const quietMs = [failWith('53100'), new TimeoutError('late'), busy, failWith('53100')].map(
+    (error) => {
+      clock.ms += 2_000
+      noteOutage(log, error, 'notifications')
+      return outages.list().map((one) => [one.name, one.quietMs])
+    },
+  )
+  expect(quietMs).toEqual([[['disk', 0]], [['disk', 2_000]], [['disk', 4_000]], [['disk', 0]]])
+  outages.end('disk')
+  expect(lines.at(-1)?.failed).toEqual({ notifications: 4 })
+})
+
+it('a server that stops because its disk is full is one outage: unreachable while it is, and said once a minute', () => {
+  const { log, lines, clock } = prepare()
+  const outages = openOutageLog(
+    log,
+    (error) => classifyOutage(error, outages.list()),
+    () => clock.ms,
+  )
+  // It stops, is started with its disk still full, and stops again.
+  const signs = [failWith('53100'), refused(), failWith('53100'), refused()]
+  const names = signs.map((error) => {
+    noteOutage(log, error, 'probes')
+    clock.ms += 15_000
+    return outages.list().map(({ name }) => name)
+  })
+  expect(names).toEqual([['disk'], ['database'], ['disk'], ['database']])
+  const unreachable = 'the database is unreachable, after its disk was full'
+  expect(lines.map(({ msg }) => msg)).toEqual([
+    expect.stringMatching(/^the disk of the database is full: .*; reads are answered; /),
+    expect.stringContaining(`${unreachable}: requests get 503`),
+  ])
+  clock.ms += 15_000
+  outages.remind()
+  outages.end('database')
+  outages.end('disk')
+  expect(lines.slice(2)).toMatchObject([
+    { msg: expect.stringContaining(`${unreachable}, for 75 s now: `) },
+    { msg: expect.stringContaining(`back after 75 s: "${unreachable}"`), failed: { probes: 4 } },
+  ])
 })
 
 it('a server whose connections all wait for a lost standby is behind, and never said to be unreachable', () => {
@@ -123,12 +181,25 @@ it.each([
     new UnreplicatedError('lost'),
     /^no standby of the database confirms commits: /,
   ],
+  [
+    'a connection that was accepted and closed',
+    Object.assign(new Error('closed'), { code: 'CONNECTION_CLOSED' }),
+    /^the database is unreachable: .*; look at .* a proxy or pooler /,
+  ],
   ['a wrapped error', new Error('query', { cause: refused() }), /^the database is unreachable: /],
 ] as const)('%s is a condition of its own, which says what to look at', (_, error, expected) => {
   const { log, lines } = prepare()
   expect(noteOutage(log, error, 'requests')).toBe(true)
   expect(lines.map(({ msg }) => msg)).toEqual([expect.stringMatching(expected)])
   expect(lines[0]?.msg).toContain('; look at ')
+})
+
+it.each([
+  ['query', /notifications are stored, payments keep their state, and no refund is sent$/],
+  ['refund', /notifications are stored, and no refund is sent$/],
+  ['cards', /card reads get 503$/],
+] as const)('the outage of paused calls (%s) says what waits for them', (operation, expected) => {
+  expect(describePause('SHOP1', operation).meanwhile).toMatch(expected)
 })
 
 it('any other error is left to the caller, as is every error of a log without outages', () => {
